@@ -1,0 +1,219 @@
+"""Element types: one table of the codes that every library gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nd4jlike.errors import DTypeError, MissingLibraryError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["BFloat16", "DType", "DTypeCodes", "bfloat16", "by_arm_compute", "by_libnd4j_flags", "by_onednn", "codes", "dtype"]
+
+
+class BFloat16:
+    """The element type that NumPy lacks: the upper half of a float32. One instance, `bfloat16`.
+
+    Equal to the string ``"bfloat16"`` and to the dtype of that name of the `ml_dtypes` package.
+    """
+
+    name = "bfloat16"
+    itemsize = 2
+    kind = "V"
+
+    def __repr__(self) -> str:
+        return "nd4jlike.bfloat16"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or getattr(other, "name", other) == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> str:
+        return "bfloat16"
+
+
+bfloat16 = BFloat16()
+DType = np.dtype[Any] | BFloat16
+
+
+class DTypeCodes(NamedTuple):
+    """One row of the table: an element type and its codes elsewhere; None where a library lacks it."""
+
+    dtype: DType
+    name: str
+    itemsize: int
+    libnd4j: str
+    libnd4j_flags: int
+    arm_compute: tuple[str, ...]  # the first is what a plain array becomes
+    onednn: str | None
+    onednn_code: int | None
+    dlpack: tuple[int, int]  # type code, bits
+    pep3118: str | None
+
+
+_UNSIGNED = 1 << 23
+
+
+def _row(
+    name: str,
+    libnd4j: str,
+    flags: int,
+    arm: tuple[str, ...],
+    onednn: tuple[str, int] | None,
+    dlpack: int,
+    pep3118: str | None,
+) -> DTypeCodes:
+    dt: DType = bfloat16 if name == "bfloat16" else np.dtype(name)
+    one_name, one_code = onednn if onednn else (None, None)
+    return DTypeCodes(dt, name, dt.itemsize, libnd4j, flags, arm, one_name, one_code, (dlpack, 8 * dt.itemsize), pep3118)
+
+
+# DLPack type codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool.
+_TABLE = (
+    _row("float32", "FLOAT32", 1 << 13, ("F32",), ("f32", 3), 2, "f"),
+    _row("float64", "DOUBLE", 1 << 14, ("F64",), ("f64", 7), 2, "d"),
+    _row("float16", "HALF", 1 << 12, ("F16",), ("f16", 1), 2, "e"),
+    _row("bfloat16", "BFLOAT16", 1 << 11, ("BFLOAT16",), ("bf16", 2), 4, None),
+    _row("int8", "INT8", 1 << 15, ("S8", "QASYMM8_SIGNED", "QSYMM8", "QSYMM8_PER_CHANNEL"), ("s8", 5), 0, "b"),
+    _row("int16", "INT16", 1 << 16, ("S16", "QSYMM16"), None, 0, "h"),
+    _row("int32", "INT32", 1 << 17, ("S32",), ("s32", 4), 0, "i"),
+    _row("int64", "INT64", 1 << 18, ("S64",), None, 0, "q"),
+    _row("uint8", "UINT8", _UNSIGNED | 1 << 15, ("U8", "QASYMM8"), ("u8", 6), 1, "B"),
+    _row("uint16", "UINT16", _UNSIGNED | 1 << 16, ("U16", "QASYMM16"), None, 1, "H"),
+    _row("uint32", "UINT32", _UNSIGNED | 1 << 17, ("U32",), None, 1, "I"),
+    _row("uint64", "UINT64", _UNSIGNED | 1 << 18, ("U64", "SIZET"), None, 1, "Q"),
+    _row("bool", "BOOL", 1 << 19, (), None, 6, "?"),
+)
+
+_BY_NAME = {row.name: row for row in _TABLE}
+_BY_FLAGS = {row.libnd4j_flags: row for row in _TABLE}
+_BY_LIBND4J = {row.libnd4j: row for row in _TABLE}
+_BY_ARM = {name: row for row in _TABLE for name in row.arm_compute}
+_BY_ONEDNN = {row.onednn: row for row in _TABLE if row.onednn}
+_DTYPE_MASK = sum({bit for row in _TABLE for bit in (row.libnd4j_flags & ~_UNSIGNED, _UNSIGNED)})
+
+
+def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
+    """Find the row of an element type.
+
+    Parameters
+    ----------
+    spec : dtype, str or type
+        Anything `numpy.dtype` takes, `bfloat16`, or a libnd4j name such as ``"HALF"``.
+
+    Returns
+    -------
+    DTypeCodes
+        The row; `DTypeCodes.dtype` is the canonical element type.
+
+    Raises
+    ------
+    DTypeError
+        For a type that no row has, and for byte orders other than the machine's.
+    """
+    name = spec if isinstance(spec, str) else getattr(spec, "name", None)
+    if isinstance(name, str):
+        row = _BY_NAME.get(name) or _BY_LIBND4J.get(name)
+        if row is not None and getattr(spec, "isnative", True):
+            return row
+    try:
+        found = np.dtype(spec)
+    except TypeError:
+        found = None
+    if spec is not None and found is not None and found.isnative and found.name in _BY_NAME:
+        return _BY_NAME[found.name]
+    raise DTypeError(f"no element type {spec!r}: it must be one of {', '.join(_BY_NAME)}, in native byte order")
+
+
+def dtype(spec: npt.DTypeLike | BFloat16) -> DType:
+    """Canonical element type of `spec`: a NumPy dtype, or `bfloat16`.
+
+    Parameters
+    ----------
+    spec : dtype, str or type
+        See `codes`.
+
+    Returns
+    -------
+    numpy.dtype or BFloat16
+        The element type.
+
+    Raises
+    ------
+    DTypeError
+        For a type that is not in the table.
+
+    Examples
+    --------
+    >>> from nd4jlike.dtypes import dtype
+    >>> dtype("HALF"), dtype("bfloat16").itemsize
+    (dtype('float16'), 2)
+    """
+    return codes(spec).dtype
+
+
+def by_libnd4j_flags(extra: int) -> DTypeCodes | None:
+    """Row of the data type bits in libnd4j's `extra` word; None when it has none."""
+    flags = extra & _DTYPE_MASK
+    if flags == 0:
+        return None
+    row = _BY_FLAGS.get(flags)
+    if row is None:
+        raise DTypeError(f"no element type has libnd4j's flags {flags:#x} (in extra {extra:#x})")
+    return row
+
+
+def by_arm_compute(name: str) -> DTypeCodes:
+    """Row of an `arm_compute::DataType` name."""
+    if name not in _BY_ARM:
+        raise DTypeError(f"no element type for arm_compute's {name!r}: it must be one of {', '.join(_BY_ARM)}")
+    return _BY_ARM[name]
+
+
+def by_onednn(name: str) -> DTypeCodes:
+    """Row of a oneDNN data type name."""
+    if name not in _BY_ONEDNN:
+        raise DTypeError(f"no element type for oneDNN's {name!r}: it must be one of {', '.join(_BY_ONEDNN)}; types below one byte are not addressable")
+    return _BY_ONEDNN[name]
+
+
+def numpy_dtype(spec: DType) -> np.dtype[Any]:
+    """NumPy dtype that carries `spec` without a copy.
+
+    Raises
+    ------
+    MissingLibraryError
+        For bfloat16 where `ml_dtypes` is not installed.
+    """
+    if not isinstance(spec, BFloat16):
+        return spec
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise MissingLibraryError("NumPy has no bfloat16; pip install ml_dtypes adds it") from error
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def bits_dtype(spec: DType) -> np.dtype[Any]:
+    """NumPy dtype of the same size that only moves bits: bfloat16 as uint16, all others as they are."""
+    return np.dtype(np.uint16) if isinstance(spec, BFloat16) else spec
+
+
+def float32_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """Bits of `values` rounded to bfloat16, half to even; NaN stays NaN."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
+    return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def bfloat16_to_float32(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """The float32 values of bfloat16 bits; exact."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)

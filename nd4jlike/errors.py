@@ -1,0 +1,144 @@
+"""Exceptions and status codes. Every error says what is wrong, the rule and the values."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+__all__ = [
+    "DTypeError",
+    "IsaError",
+    "LayoutError",
+    "MissingLibraryError",
+    "Nd4jLikeError",
+    "ShapeStatus",
+    "UnsupportedLayoutError",
+]
+
+
+class ShapeStatus(IntFlag):
+    """What is wrong with a shape descriptor; 0 when nothing is.
+
+    The first three bits are libnd4j's (ADR 0001), the others are ours.
+
+    Examples
+    --------
+    >>> from nd4jlike import ShapeDescriptor, ShapeStatus
+    >>> status = ShapeDescriptor("float32", "c", (3, 4), (3, 1)).validate()
+    >>> status == ShapeStatus.INCORRECT_STRIDES
+    True
+    >>> print(status.explain())
+    INCORRECT_STRIDES: each stride must reach over its inner neighbour, stride[i-1] >= stride[i] * extent[i]; axis 0 has stride 3, axis 1 spans 1 * 4 = 4
+    """
+
+    OK = 0
+    INCORRECT_STRIDES = 1
+    INCORRECT_EWS = 2
+    INCORRECT_RANK = 4
+    ZERO_STRIDE = 8
+    NEGATIVE_STRIDE = 16
+    OUT_OF_BUFFER = 32
+    INCORRECT_SHAPE = 64
+    INCORRECT_PADDING = 128
+    INCORRECT_BLOCKS = 256
+    OVERFLOW = 512
+
+    @classmethod
+    def with_details(cls, details: dict[ShapeStatus, str]) -> ShapeStatus:
+        """Join the bits that are the keys of `details`, remembering the values that broke each rule.
+
+        Parameters
+        ----------
+        details : dict of ShapeStatus to str
+            For each broken rule the values that broke it.
+
+        Returns
+        -------
+        ShapeStatus
+            `ShapeStatus.OK` for no details.
+        """
+        if not details:
+            return cls.OK
+        value = 0
+        for bit in details:
+            value |= int(bit)
+        known = cls(value)
+        # Flags are singletons; one that carries values is an equal twin of its own.
+        status = int.__new__(cls, value)
+        status._value_ = value
+        status._name_ = known._name_
+        status._details = dict(details)  # type: ignore[attr-defined]
+        return status
+
+    def explain(self) -> str:
+        """Say in words what is wrong, the rule and, for the result of a validation, the values.
+
+        Returns
+        -------
+        str
+            One line for each broken rule.
+        """
+        details: dict[ShapeStatus, str] = getattr(self, "_details", {})
+        lines = []
+        for bit, rule in _RULES.items():
+            if self & bit:
+                values = details.get(bit)
+                lines.append(f"{bit.name}: {rule}" + (f"; {values}" if values else ""))
+        return "\n".join(lines) or "OK: no rule is broken"
+
+
+_RULES = {
+    ShapeStatus.INCORRECT_STRIDES: "each stride must reach over its inner neighbour, stride[i-1] >= stride[i] * extent[i]",
+    ShapeStatus.INCORRECT_EWS: "the element-wise stride is the fastest stride if all elements are equally spaced in memory order, else 0",
+    ShapeStatus.INCORRECT_RANK: "at most 32 axes, and one stride for each",
+    ShapeStatus.ZERO_STRIDE: "an axis of more than one element needs a stride other than 0 to own its elements",
+    ShapeStatus.NEGATIVE_STRIDE: "strides of an allocation are positive; negative ones belong to views",
+    ShapeStatus.OUT_OF_BUFFER: "no element may lie before the start of the buffer",
+    ShapeStatus.INCORRECT_SHAPE: "extents are 0 or more",
+    ShapeStatus.INCORRECT_PADDING: "0 <= padding offset <= padding on every axis, and no more of them than axes",
+    ShapeStatus.INCORRECT_BLOCKS: "a block has an axis of the shape and a size of 1 or more",
+    ShapeStatus.OVERFLOW: "sizes, strides and offsets fit a signed machine word",
+}
+
+
+class Nd4jLikeError(Exception):
+    """Base of every error that this library raises on purpose."""
+
+
+class LayoutError(Nd4jLikeError, ValueError):
+    """A shape, stride, padding, tag or buffer size that breaks a rule.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, the rule and the values.
+    status : ShapeStatus, optional
+        The broken rules of ADR 0001.
+
+    Attributes
+    ----------
+    status : ShapeStatus
+        The broken rules, `ShapeStatus.OK` where the rule is none of a descriptor's.
+    """
+
+    def __init__(self, message: str, status: ShapeStatus = ShapeStatus.OK) -> None:
+        super().__init__(message)
+        self.status = status
+
+    def __reduce__(self) -> tuple[type[LayoutError], tuple[str, ShapeStatus]]:
+        return (type(self), (str(self), ShapeStatus(int(self.status))))
+
+
+class UnsupportedLayoutError(Nd4jLikeError, BufferError):
+    """A layout that a protocol or library cannot express without a copy."""
+
+
+class DTypeError(Nd4jLikeError, TypeError):
+    """An element type that is unknown here, or that the operation does not take."""
+
+
+class IsaError(Nd4jLikeError, RuntimeError):
+    """An instruction set that was asked for and cannot be used; names what can."""
+
+
+class MissingLibraryError(Nd4jLikeError, ImportError):
+    """An optional library that is not installed; says what to install."""

@@ -1,0 +1,63 @@
+# One depthwise convolution as numbers and pointers: all that a kernel knows (ADR 0004).
+#
+# Counts and strides are in elements. Four-axis fields are in the order batch, height, width, channel,
+# whatever the order in memory is. Output channel of input channel c and multiplier index m: c*multiplier + m.
+
+
+cdef struct Problem:
+    Py_ssize_t batch, height, width, channels, multiplier
+    Py_ssize_t out_height, out_width
+    Py_ssize_t kernel_height, kernel_width
+    Py_ssize_t stride_height, stride_width
+    Py_ssize_t dilation_height, dilation_width
+    # Implied rows above and columns left of the image; what lies below and right follows from the output extents.
+    Py_ssize_t pad_top, pad_left
+
+    # Any sign, any size: a unit channel stride is the fast case, not a condition.
+    Py_ssize_t x_strides[4]
+    Py_ssize_t y_strides[4]
+
+    # Cells around every image (top, bottom, left, right) that may be read in place and hold the padding value:
+    # 0, or the input zero point. 0 cells: nothing outside the image may be read.
+    Py_ssize_t halo[4]
+    # Cells after the last input channel of every pixel that may be read (their values never reach an output).
+    Py_ssize_t channel_room
+
+    # Written by Family.pack.
+    const void *packed
+
+    # Clamp of the fused activation: on the float result, or on the quantized one (zero point added).
+    float float_min, float_max
+    int quantized_min, quantized_max
+    int input_zero_point, output_zero_point
+    # 0: TensorFlow Lite's double rounding, 1: XNNPACK's float scale (ADR 0006).
+    int rounding
+
+
+# Per output channel; all NULL for float kernels. `multipliers` and `shifts` (positive: left) are TensorFlow Lite's
+# fixed-point form of input_scale * weight_scale / output_scale, `scales` is its float32 form.
+cdef struct Requantization:
+    const int *multipliers
+    const int *shifts
+    const float *scales
+
+
+# What one instruction set offers for one element type.
+cdef struct Family:
+    # Channels in one vector step; buffers whose channel room covers a multiple of it need no tail code.
+    Py_ssize_t lanes
+    # Bytes of the packed weights, bias and requantization constants; alignment 64.
+    Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
+    # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] (float32 or int32) or NULL.
+    void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
+    # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.
+    Py_ssize_t (*scratch_bytes)(const Problem *problem) noexcept nogil
+    # Computes output rows [begin, end) of batch*out_height; disjoint ranges may run at the same time, each with its own scratch.
+    void (*run)(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+
+
+# Exported by every _depthwise_<isa> module as a capsule named KERNEL_TABLE.
+cdef struct KernelTable:
+    const char *isa
+    Family f32
+    Family s8

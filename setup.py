@@ -1,0 +1,75 @@
+"""The table of extensions and the table of ISA flags; everything else is in pyproject.toml."""
+
+import os
+import platform
+import sysconfig
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# One kernel text, one extension for each row; the names are those of ND4JLIKE_ISA, slowest first (ADR 0004).
+ISA_FLAGS = {
+    "x86_64": {
+        "baseline": ["-ffp-contract=off"],
+        "avx2": ["-march=x86-64-v3"],
+        "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+        "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
+    },
+    "aarch64": {
+        "baseline": ["-ffp-contract=off"],
+    },
+}
+MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+MODULES = ["descriptor", "buffer", "array", "kernels.cpu", "depthwise"]
+
+# Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
+FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
+LINK_FLAGS = ["-Wl,-s"]
+if os.environ.get("ND4JLIKE_SANITIZE"):
+    FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    LINK_FLAGS = ["-fsanitize=address,undefined"]
+
+# The Limited API of Python 3.11 makes one wheel serve all later versions; free-threaded builds have none.
+LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
+MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
+
+
+def extension(module, flags=()):
+    """One compiled module, its source named after it."""
+    source = module.replace(".", "/") + (".c" if module == "nd4jlike._cyutility" else ".pyx")
+    return Extension(
+        module,
+        [source],
+        define_macros=MACROS,
+        extra_compile_args=[*FLAGS, *flags],
+        extra_link_args=LINK_FLAGS,
+        include_dirs=["nd4jlike/kernels"],
+        py_limited_api=LIMITED,
+        depends=[f"nd4jlike/kernels/{name}" for name in sorted(os.listdir("nd4jlike/kernels")) if name.endswith((".h", ".pxi", ".pxd"))],
+    )
+
+
+extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
+extensions += [
+    extension(f"nd4jlike.kernels._depthwise_{isa}", flags) for isa, flags in ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]}).items()
+]
+extensions.append(extension("nd4jlike._cyutility"))
+
+setup(
+    ext_modules=cythonize(
+        extensions,
+        shared_utility_qualified_name="nd4jlike._cyutility",
+        compiler_directives={
+            "language_level": 3,
+            "freethreading_compatible": True,
+            "auto_pickle": False,
+            "autotestdict": False,
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": False,
+            "show_performance_hints": True,
+        },
+    ),
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
+)
