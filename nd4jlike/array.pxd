@@ -1,0 +1,23 @@
+# A buffer seen through a descriptor.
+
+from nd4jlike.buffer cimport Buffer
+from nd4jlike.descriptor cimport ShapeDescriptor
+
+
+cdef class NdArray:
+    cdef readonly ShapeDescriptor descriptor
+    # The bytes. Shared with every view and every export; freed when the last of them is gone.
+    cdef readonly Buffer buffer
+    cdef readonly bint readonly
+
+    # Address of element (0, .., 0).
+    cdef char *data(self) noexcept
+    # Whether every padding cell is known to hold the element whose bits are `bits`: a promise, or a look at each cell.
+    cdef bint padding_holds(self, unsigned long long bits)
+
+
+# A view of `base` under another descriptor of the same buffer; the caller has checked that it fits.
+cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor)
+
+# NdArray as it is; anything else wrapped zero-copy when it exports a buffer, else copied through NumPy.
+cdef NdArray as_ndarray(object x)

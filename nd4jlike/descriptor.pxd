@@ -1,0 +1,53 @@
+# Where each element lives: integers, counted in elements (ADR 0001).
+
+cdef enum:
+    MAX_RANK = 32
+    MAX_BLOCKS = 32
+
+
+cdef struct Layout:
+    int rank
+    int block_count
+    Py_ssize_t itemsize
+    Py_ssize_t length
+    Py_ssize_t shape[MAX_RANK]
+    # Distance between neighbours along each axis; between outer blocks where the axis is blocked.
+    Py_ssize_t strides[MAX_RANK]
+    # Total padding of each axis and the part of it before the first element.
+    Py_ssize_t paddings[MAX_RANK]
+    Py_ssize_t padding_offsets[MAX_RANK]
+    # Extents of the hosting buffer, in elements: shape and padding, rounded up to whole blocks.
+    Py_ssize_t padded_shape[MAX_RANK]
+    # Of element (0, .., 0), from the start of the buffer.
+    Py_ssize_t offset
+    # Axes in memory order, slowest first.
+    int axes[MAX_RANK]
+    # Outermost block first; together the inner blocks are one dense run.
+    Py_ssize_t block_sizes[MAX_BLOCKS]
+    int block_axes[MAX_BLOCKS]
+
+
+cdef class ShapeDescriptor:
+    cdef Layout layout
+    cdef readonly object dtype
+    cdef readonly str order
+    cdef readonly tuple shape
+    cdef readonly tuple strides
+    cdef readonly tuple paddings
+    cdef readonly tuple padding_offsets
+    cdef readonly tuple padded_shape
+    cdef readonly tuple inner_blocks
+    cdef readonly tuple axes
+    cdef readonly Py_ssize_t ews
+    cdef Py_hash_t _hash
+
+    cpdef Py_ssize_t allocLength(self) except -1
+
+
+# Physical offset of the logical index `index`, blocks included; nothing is checked.
+cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil
+
+# The one door: checks what must be true, raises LayoutError with the broken rules.
+# order None: derived from axes; ews None: computed.
+cdef ShapeDescriptor make_descriptor(object dtype, object order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
+                                     tuple paddings, tuple padding_offsets, tuple inner_blocks)
