@@ -20,7 +20,7 @@ ISA_FLAGS = {
     },
 }
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-MODULES = ["descriptor", "buffer", "array", "kernels.cpu", "depthwise"]
+MODULES = ["descriptor", "buffer", "ndarray", "kernels.cpu", "depthwise"]
 
 # Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
@@ -64,10 +64,7 @@ setup(
             "freethreading_compatible": True,
             "auto_pickle": False,
             "autotestdict": False,
-            "boundscheck": False,
-            "wraparound": False,
             "cdivision": True,
-            "initializedcheck": False,
             "show_performance_hints": True,
         },
     ),

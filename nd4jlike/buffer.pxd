@@ -6,16 +6,15 @@ cdef class Buffer:
     cdef char *data
     cdef readonly Py_ssize_t nbytes
     cdef readonly bint readonly
-    # Who else keeps the bytes alive: the exporter of a wrapped buffer; None for memory of our own.
+    # Who else keeps the bytes alive: the exporter of wrapped memory; None for memory of our own.
     cdef readonly object owner
-    # Memory of our own, as malloc gave it; NULL when wrapped.
+    # The memoryview that keeps a wrapped export open, and shows the owner to the garbage collector.
+    cdef object held
+    # Memory of our own, as malloc gave it, freed with this object; NULL when wrapped.
     cdef void *allocation
-    # The export that a wrapped buffer holds, released with this object.
-    cdef Py_buffer view
-    cdef bint holds_view
     # True once the padding can be written by others: wrapped, or exported whole. It never becomes false again.
-    cdef bint shared
-    # What every padding cell holds while `shared` is false: the bits of one element, when `fill_known`.
+    cdef bint shared_with_others
+    # What every padding cell holds while `shared_with_others` is false: the bits of one element, when `fill_known`.
     cdef bint fill_known
     cdef unsigned long long fill_bits
 
@@ -23,5 +22,8 @@ cdef class Buffer:
 # Zeroed bytes; byte `aligned_at` of them lies on a multiple of `alignment` (a power of two).
 cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment)
 
-# The bytes of a buffer-protocol object, zero-copy.
+# The bytes of an object that exports one contiguous run of them, zero-copy.
 cdef Buffer wrap(object exporter)
+
+# The bytes from `data` on that `held`, a memoryview of `owner`, keeps alive.
+cdef Buffer hold(object owner, object held, char *data, Py_ssize_t nbytes, bint readonly)

@@ -41,13 +41,17 @@ cdef class ShapeDescriptor:
     cdef readonly Py_ssize_t ews
     cdef Py_hash_t _hash
 
+    cdef tuple key(self)
     cpdef Py_ssize_t allocLength(self) except -1
 
+
+# The part of a layout that basic indexing selects.
+cdef ShapeDescriptor select(ShapeDescriptor self, object key)
 
 # Physical offset of the logical index `index`, blocks included; nothing is checked.
 cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil
 
 # The one door: checks what must be true, raises LayoutError with the broken rules.
-# order None: derived from axes; ews None: computed.
-cdef ShapeDescriptor make_descriptor(object dtype, object order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
+# `order` counts for rank 0 and 1, beyond it follows from `axes`; ews None: computed.
+cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
                                      tuple paddings, tuple padding_offsets, tuple inner_blocks)

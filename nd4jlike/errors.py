@@ -10,6 +10,7 @@ __all__ = [
     "LayoutError",
     "MissingLibraryError",
     "Nd4jLikeError",
+    "OutOfRangeError",
     "ShapeStatus",
     "UnsupportedLayoutError",
 ]
@@ -41,6 +42,7 @@ class ShapeStatus(IntFlag):
     INCORRECT_PADDING = 128
     INCORRECT_BLOCKS = 256
     OVERFLOW = 512
+    INCORRECT_TAG = 1024
 
     @classmethod
     def with_details(cls, details: dict[ShapeStatus, str]) -> ShapeStatus:
@@ -96,7 +98,8 @@ _RULES = {
     ShapeStatus.INCORRECT_SHAPE: "extents are 0 or more",
     ShapeStatus.INCORRECT_PADDING: "0 <= padding offset <= padding on every axis, and no more of them than axes",
     ShapeStatus.INCORRECT_BLOCKS: "a block has an axis of the shape and a size of 1 or more",
-    ShapeStatus.OVERFLOW: "sizes, strides and offsets fit a signed machine word",
+    ShapeStatus.OVERFLOW: "sizes, strides and offsets fit a signed machine word, in bytes too",
+    ShapeStatus.INCORRECT_TAG: "a tag names each axis once, slowest first, then its inner blocks as number and letter",
 }
 
 
@@ -126,6 +129,10 @@ class LayoutError(Nd4jLikeError, ValueError):
 
     def __reduce__(self) -> tuple[type[LayoutError], tuple[str, ShapeStatus]]:
         return (type(self), (str(self), ShapeStatus(int(self.status))))
+
+
+class OutOfRangeError(Nd4jLikeError, IndexError):
+    """An index outside the shape."""
 
 
 class UnsupportedLayoutError(Nd4jLikeError, BufferError):

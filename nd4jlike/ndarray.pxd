@@ -9,15 +9,16 @@ cdef class NdArray:
     # The bytes. Shared with every view and every export; freed when the last of them is gone.
     cdef readonly Buffer buffer
     cdef readonly bint readonly
+    cdef object __weakref__
 
     # Address of element (0, .., 0).
     cdef char *data(self) noexcept
-    # Whether every padding cell is known to hold the element whose bits are `bits`: a promise, or a look at each cell.
-    cdef bint padding_holds(self, unsigned long long bits)
+    # Whether every padding cell holds the element whose bits are `bits`: remembered, or looked at where others may have written.
+    cdef bint padding_holds(self, unsigned long long bits) noexcept
 
 
 # A view of `base` under another descriptor of the same buffer; the caller has checked that it fits.
 cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor)
 
-# NdArray as it is; anything else wrapped zero-copy when it exports a buffer, else copied through NumPy.
+# NdArray as it is; anything that exports a buffer wrapped zero-copy. Others, and copies, are for `nd4jlike.asarray`.
 cdef NdArray as_ndarray(object x)

@@ -1,0 +1,48 @@
+"""Arrays whose memory layout you can see, choose, check and hand to anyone."""
+
+from nd4jlike.ndarray import NdArray
+from nd4jlike.buffer import Buffer
+from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.dtypes import bfloat16
+from nd4jlike.errors import (
+    DTypeError,
+    IsaError,
+    LayoutError,
+    MissingLibraryError,
+    Nd4jLikeError,
+    OutOfRangeError,
+    ShapeStatus,
+    UnsupportedLayoutError,
+)
+from nd4jlike.padding import PaddingReport
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ShapeDescriptor",
+    "ShapeStatus",
+    "NdArray",
+    "Buffer",
+    "PaddingReport",
+    "create",
+    "empty",
+    "zeros",
+    "ones",
+    "full",
+    "arange",
+    "empty_like",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "array",
+    "asarray",
+    "bfloat16",
+    "Nd4jLikeError",
+    "LayoutError",
+    "UnsupportedLayoutError",
+    "OutOfRangeError",
+    "DTypeError",
+    "IsaError",
+    "MissingLibraryError",
+]

@@ -1,0 +1,116 @@
+"""Buffer: bytes with an owner (ADR 0002)."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
+
+from nd4jlike.errors import UnsupportedLayoutError
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+__all__ = ["Buffer"]
+
+
+@cython.final
+@cython.no_gc_clear  # the bytes outlive every cycle that this object is part of; `held` and `owner` break it elsewhere
+cdef class Buffer:
+    """The whole allocation behind an array, as bytes.
+
+    Made by `nd4jlike.NdArray`; exports its bytes through the buffer protocol. A writable export, and the memory of others,
+    may change the padding behind the array's back: from then on `shared` is true, and operations that rely on the value of
+    the padding look at it instead of trusting it (ADR 0002).
+
+    Attributes
+    ----------
+    nbytes : int
+        Size.
+    readonly : bool
+        Whether writing is refused.
+    owner : object
+        The exporter of wrapped memory, None for memory of our own.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> x = nd.create((3, 4), paddings=(2, 4))
+    >>> x.buffer.nbytes, x.buffer.readonly, x.buffer.owner
+    (160, False, None)
+    """
+
+    def __init__(self):
+        raise TypeError("a Buffer is made by NdArray(descriptor) or NdArray(descriptor, memory)")
+
+    @property
+    def address(self):
+        """Address of the first byte."""
+        return <uintptr_t> self.data
+
+    @property
+    def shared(self):
+        """Whether others can write the padding, so that its value is looked at and not remembered."""
+        return self.shared_with_others
+
+    def __len__(self):
+        return self.nbytes
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        if flags & PyBUF_WRITABLE and self.readonly:
+            raise BufferError("the memory is read-only")
+        if not self.readonly:
+            self.shared_with_others = True
+        PyBuffer_FillInfo(view, self, self.data, self.nbytes, self.readonly, flags)
+
+    def __dealloc__(self):
+        free(self.allocation)
+
+    def __repr__(self):
+        kind = "read-only" if self.readonly else "writable"
+        return f"<nd4jlike.Buffer of {self.nbytes} bytes, {kind}, {'our own' if self.owner is None else f'of a {type(self.owner).__name__}'}>"
+
+
+cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment):
+    cdef Buffer made = Buffer.__new__(Buffer)
+    # calloc asks the kernel for zeroed pages where it can, which no clearing of our own beats.
+    if nbytes > PY_SSIZE_T_MAX - alignment:
+        raise MemoryError(f"cannot allocate {nbytes} bytes")
+    made.allocation = calloc(<size_t> (nbytes + alignment), 1)
+    if made.allocation is NULL:
+        raise MemoryError(f"cannot allocate {nbytes} bytes")
+    made.data = <char *> made.allocation + (-<Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))
+    made.nbytes = nbytes
+    made.fill_known = True
+    made.fill_bits = 0
+    return made
+
+
+cdef Buffer hold(object owner, object held, char *data, Py_ssize_t nbytes, bint readonly):
+    cdef Buffer made = Buffer.__new__(Buffer)
+    made.owner = owner
+    made.held = held
+    made.data = data
+    made.nbytes = nbytes
+    made.readonly = readonly
+    made.shared_with_others = True
+    return made
+
+
+cdef Buffer wrap(object exporter):
+    cdef Buffer ours
+    cdef Py_buffer view
+    if isinstance(exporter, Buffer):
+        ours = exporter
+        ours.shared_with_others = ours.shared_with_others or not ours.readonly
+        return ours
+    try:
+        held = memoryview(exporter)
+        PyObject_GetBuffer(held, &view, PyBUF_SIMPLE)
+    except TypeError:
+        raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export a buffer; wrapped memory needs the buffer protocol") from None
+    except (BufferError, ValueError) as error:
+        raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export one contiguous run of bytes: {error}") from None
+    # `held` keeps the bytes where they are after this look at them.
+    ours = hold(exporter, held, <char *> view.buf, view.len, held.readonly)
+    PyBuffer_Release(&view)
+    return ours

@@ -1,0 +1,399 @@
+"""Functions that make arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nd4jlike import dtypes
+from nd4jlike.ndarray import NdArray, wrap_array
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.errors import UnsupportedLayoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Shape = int | Sequence[int]
+    DTypeLike = npt.DTypeLike | dtypes.BFloat16
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "create",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
+
+def create(
+    shape: Shape,
+    *,
+    dtype: DTypeLike = "float32",
+    order: str = "c",
+    paddings: Sequence[int] | None = None,
+    padding_offsets: Sequence[int] | None = None,
+) -> NdArray:
+    """Create an array of zeros, hosted in a padded buffer (libnd4j's ``NDArrayFactory::create``).
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Logical extents.
+    dtype : dtype, optional
+        Element type.
+    order : {'c', 'f'}, optional
+        Memory order.
+    paddings, padding_offsets : sequence of int, optional
+        Padding of each axis in elements, in total and before the first element.
+
+    Returns
+    -------
+    NdArray
+        Aligned to 64 bytes at element (0, .., 0); elements and padding are zero.
+
+    Raises
+    ------
+    LayoutError
+        See `ShapeDescriptor.paddedBufferDescriptor`.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> x = nd.create((2, 2, 5, 5), paddings=(0, 0, 1, 1))
+    >>> x.buffer.nbytes, x.strides
+    (576, (72, 36, 6, 1))
+    """
+    return NdArray(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets))
+
+
+def zeros(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+    """Create an array of zeros; `padding` as for `create`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Logical extents.
+    dtype : dtype, optional
+        Element type.
+    order : {'c', 'f'}, optional
+        Memory order.
+    **padding
+        `paddings` and `padding_offsets` of `create`.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.zeros(2)
+    NdArray([0., 0.], shape=(2,), dtype=float32, layout='a')
+    """
+    return create(shape, dtype=dtype, order=order, **padding)
+
+
+def empty(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+    """Create an array whose elements are yet to be written; its padding is zero.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Logical extents.
+    dtype : dtype, optional
+        Element type.
+    order : {'c', 'f'}, optional
+        Memory order.
+    **padding
+        `paddings` and `padding_offsets` of `create`.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.empty((2, 3)).shape
+    (2, 3)
+    """
+    return create(shape, dtype=dtype, order=order, **padding)
+
+
+def full(shape: Shape, fill_value: Any, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+    """Create an array of one value; its padding is zero.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Logical extents.
+    fill_value : scalar
+        The value of every element.
+    dtype : dtype, optional
+        Element type.
+    order : {'c', 'f'}, optional
+        Memory order.
+    **padding
+        `paddings` and `padding_offsets` of `create`.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.full(2, 7, "int8")
+    NdArray([7, 7], shape=(2,), dtype=int8, layout='a')
+    """
+    made = create(shape, dtype=dtype, order=order, **padding)
+    made[...] = fill_value
+    return made
+
+
+def ones(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+    """Create an array of ones; its padding is zero.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Logical extents.
+    dtype : dtype, optional
+        Element type.
+    order : {'c', 'f'}, optional
+        Memory order.
+    **padding
+        `paddings` and `padding_offsets` of `create`.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.ones(2)
+    NdArray([1., 1.], shape=(2,), dtype=float32, layout='a')
+    """
+    return full(shape, 1, dtype, order, **padding)
+
+
+def arange(*args: float, dtype: DTypeLike = "float32") -> NdArray:
+    """Create a vector of evenly spaced values.
+
+    Parameters
+    ----------
+    *args : float
+        ``stop``, ``start, stop`` or ``start, stop, step``, as `numpy.arange` takes them.
+    dtype : dtype, optional
+        Element type.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.arange(1, 7, 2, dtype="int32")
+    NdArray([1, 3, 5], shape=(3,), dtype=int32, layout='a')
+    """
+    values = np.arange(*args)
+    made = create(values.shape, dtype=dtype)
+    made[...] = values.astype(np.float32) if isinstance(made.dtype, dtypes.BFloat16) else values.astype(made.dtype)
+    return made
+
+
+def _like(x: Any, dtype: DTypeLike | None) -> NdArray:
+    """Zeros in the layout of `x`, dense where no memory can be laid out so."""
+    layout = asarray(x).descriptor
+    if layout.validate() or layout.allocLength() != math.prod(layout.padded_shape):
+        layout = ShapeDescriptor(layout.dtype, "c", layout.shape)
+    return NdArray(layout if dtype is None else layout.astype(dtype))
+
+
+def zeros_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+    """Create zeros in the shape and layout of `x`.
+
+    Parameters
+    ----------
+    x : array_like
+        Gives shape, layout, padding and element type.
+    dtype : dtype, optional
+        Another element type.
+
+    Returns
+    -------
+    NdArray
+        Dense where `x` is a part of a bigger buffer, reversed or broadcast.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.zeros_like(nd.ones((1, 2), paddings=(0, 3))).descriptor.paddings
+    (0, 3)
+    """
+    return _like(x, dtype)
+
+
+def empty_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+    """Create an array in the shape and layout of `x` whose elements are yet to be written.
+
+    Parameters
+    ----------
+    x : array_like
+        Gives shape, layout, padding and element type.
+    dtype : dtype, optional
+        Another element type.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.empty_like(nd.ones((1, 2))).shape
+    (1, 2)
+    """
+    return _like(x, dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: DTypeLike | None = None) -> NdArray:
+    """Create an array of one value in the shape and layout of `x`.
+
+    Parameters
+    ----------
+    x : array_like
+        Gives shape, layout, padding and element type.
+    fill_value : scalar
+        The value of every element.
+    dtype : dtype, optional
+        Another element type.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.full_like(nd.zeros(2), 5)
+    NdArray([5., 5.], shape=(2,), dtype=float32, layout='a')
+    """
+    made = _like(x, dtype)
+    made[...] = fill_value
+    return made
+
+
+def ones_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+    """Create ones in the shape and layout of `x`.
+
+    Parameters
+    ----------
+    x : array_like
+        Gives shape, layout, padding and element type.
+    dtype : dtype, optional
+        Another element type.
+
+    Returns
+    -------
+    NdArray
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.ones_like(nd.zeros(2))
+    NdArray([1., 1.], shape=(2,), dtype=float32, layout='a')
+    """
+    return full_like(x, 1, dtype)
+
+
+def asarray(obj: Any, copy: bool | None = None, dtype: DTypeLike | None = None) -> NdArray:
+    """Make an array of `obj`, zero-copy where it exports memory.
+
+    Parameters
+    ----------
+    obj : array_like
+        An NdArray, an object with the buffer or array protocol, or nested sequences of numbers.
+    copy : bool, optional
+        True: always copy. False: share the memory or raise. None: copy only where there is no memory to share.
+    dtype : dtype, optional
+        Element type; a conversion is a copy.
+
+    Returns
+    -------
+    NdArray
+        An NdArray comes back as it is, unless it is copied or converted.
+
+    Raises
+    ------
+    UnsupportedLayoutError
+        For ``copy=False`` where a copy is needed.
+    DTypeError
+        For element types that are not in the table.
+    LayoutError
+        For memory that is not aligned to its element type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nd4jlike as nd
+    >>> base = np.zeros((2, 3), np.float32)
+    >>> x = nd.asarray(base)
+    >>> x[1, 2] = 5
+    >>> float(base[1, 2])
+    5.0
+    """
+    shares = isinstance(obj, NdArray | np.ndarray | np.generic) or hasattr(obj, "__array_interface__") or _exports_buffer(obj)
+    if copy is False and not shares:
+        raise UnsupportedLayoutError(f"a {type(obj).__name__} has no memory to share, and copy=False forbids a copy")
+    found = wrap_array(obj)
+    if dtype is not None and found.dtype != dtypes.dtype(dtype):
+        if copy is False:
+            raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {dtypes.dtype(dtype)} is a copy, and copy=False forbids it")
+        return found.astype(dtype)
+    return found.copy() if copy and shares else found
+
+
+def array(obj: Any, dtype: DTypeLike | None = None) -> NdArray:
+    """Make a new array with the elements of `obj`.
+
+    Parameters
+    ----------
+    obj : array_like
+        As for `asarray`.
+    dtype : dtype, optional
+        Element type; default that of `obj`.
+
+    Returns
+    -------
+    NdArray
+        It shares no memory with `obj`.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.array([[1, 2], [3, 4]], dtype="int8").shape
+    (2, 2)
+    """
+    return asarray(obj, copy=True, dtype=dtype)
+
+
+def _exports_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except (TypeError, BufferError, ValueError):
+        return False
+    return True

@@ -1,0 +1,1059 @@
+"""ShapeDescriptor: where each element lives (ADR 0001)."""
+
+cimport cython
+
+import operator
+
+from nd4jlike import dtypes, tags
+from nd4jlike.errors import LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
+
+__all__ = ["ShapeDescriptor"]
+
+# Property bits of libnd4j's `extra` word. Bit 25 means "has a padded buffer" and nothing else.
+cdef enum:
+    FLAG_EMPTY = 1 << 3
+    FLAG_PADDED = 1 << 25
+    # Sparse, compressed, ragged, complex: contents that strides do not describe.
+    FLAGS_FOREIGN = (1 << 1) | (1 << 2) | (1 << 4) | (1 << 9)
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+cdef extern from *:
+    bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
+    bint add_overflows "__builtin_add_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
+
+cdef dict ORDER_CODES = {"c": 99, "f": 102}  # the letters' ASCII codes, as libnd4j stores them
+
+
+cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil:
+    cdef Py_ssize_t offset = layout.offset
+    cdef Py_ssize_t step = 1
+    cdef Py_ssize_t rest[MAX_RANK]
+    cdef int i, axis
+    for i in range(layout.rank):
+        rest[i] = index[i]
+    # Padding before the first element is inside `offset`, except within a block, where positions count from the block's start.
+    for i in range(layout.block_count - 1, -1, -1):
+        axis = layout.block_axes[i]
+        offset += (rest[axis] % layout.block_sizes[i]) * step
+        rest[axis] //= layout.block_sizes[i]
+        step *= layout.block_sizes[i]
+    for i in range(layout.rank):
+        offset += rest[i] * layout.strides[i]
+    return offset
+
+
+cdef Py_ssize_t block_product(const Layout *layout, int axis) noexcept nogil:
+    cdef Py_ssize_t product = 1
+    cdef int i
+    for i in range(layout.block_count):
+        if layout.block_axes[i] == axis:
+            product *= layout.block_sizes[i]
+    return product
+
+
+cdef Py_ssize_t inner_run(const Layout *layout) noexcept nogil:
+    """Elements of one inner block of all axes together; 1 for plain layouts."""
+    cdef Py_ssize_t product = 1
+    cdef int i
+    for i in range(layout.block_count):
+        product *= layout.block_sizes[i]
+    return product
+
+
+cdef bint hosting_reach(const Layout *layout, Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
+    """Offsets of the first and last cell of the hosting buffer; False on overflow."""
+    cdef Py_ssize_t reach
+    cdef int i
+    low[0] = layout.offset
+    for i in range(layout.rank):
+        if mul_overflows(layout.padding_offsets[i] // block_product(layout, i), layout.strides[i], &reach) or add_overflows(low[0], -reach, low):
+            return False
+    high[0] = low[0]
+    if add_overflows(high[0], inner_run(layout) - 1, high):
+        return False
+    for i in range(layout.rank):
+        if mul_overflows(layout.padded_shape[i] // block_product(layout, i) - 1, layout.strides[i], &reach):
+            return False
+        if add_overflows(high[0], reach, high) if reach > 0 else add_overflows(low[0], reach, low):
+            return False
+    return True
+
+
+cdef bint is_empty_layout(const Layout *layout) noexcept nogil:
+    cdef int i
+    for i in range(layout.rank):
+        if layout.shape[i] == 0:
+            return True
+    return False
+
+
+cdef bint is_padded_layout(const Layout *layout) noexcept nogil:
+    cdef int i
+    for i in range(layout.rank):
+        if layout.paddings[i]:
+            return True
+    return False
+
+
+cdef Py_ssize_t element_wise_stride(const Layout *layout) noexcept nogil:
+    """The `ews` that is stored unless one is given: 0 for every padded buffer, as libnd4j has it."""
+    return 0 if is_padded_layout(layout) else even_stride(layout)
+
+
+cdef Py_ssize_t even_stride(const Layout *layout) noexcept nogil:
+    """The stride that visits all elements in memory order, 0 if none does; axes of one element do not decide."""
+    cdef Py_ssize_t ews = 0, expected = 0
+    cdef int i, axis
+    if is_empty_layout(layout):
+        return 0
+    if layout.block_count > 0:
+        return 0
+    for i in range(layout.rank - 1, -1, -1):
+        axis = layout.axes[i]
+        if layout.shape[axis] == 1:
+            continue
+        if ews == 0:
+            ews = layout.strides[axis]
+        elif layout.strides[axis] != expected:
+            return 0
+        expected = layout.strides[axis] * layout.shape[axis]
+    if ews == 0:  # one element, or a broadcast
+        return 0 if layout.length > 1 else (layout.strides[layout.axes[layout.rank - 1]] if layout.rank > 0 else 1)
+    return ews
+
+
+cdef Py_ssize_t as_ssize(object value, str what) except? -1:
+    try:
+        return operator.index(value)
+    except OverflowError:
+        raise LayoutError(f"{what} holds {value}, beyond the signed machine word", ShapeStatus.OVERFLOW) from None
+    except TypeError:
+        raise LayoutError(f"{what} holds {value!r}, it must hold integers", ShapeStatus.INCORRECT_SHAPE) from None
+
+
+cdef tuple as_sizes(object values, str what):
+    """A tuple of int; None stays None, one int becomes a tuple of one."""
+    if values is None:
+        return None
+    if not isinstance(values, (str, bytes)):
+        try:
+            values = tuple(values)
+        except TypeError:
+            values = (values,)
+    else:
+        raise LayoutError(f"{what} is {values!r}, it must hold integers", ShapeStatus.INCORRECT_SHAPE)
+    return tuple([as_ssize(value, what) for value in values])
+
+
+cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
+    """Strides between outer blocks of a dense buffer; extents in elements. Zero extents count as one, as oneDNN has it."""
+    cdef list products = [1] * len(extents)
+    cdef list strides = [0] * len(extents)
+    run = 1
+    for axis, size in blocks:
+        products[axis] *= size
+        run *= size
+    for axis in reversed(axes):
+        strides[axis] = run
+        run *= max(1, extents[axis] // products[axis])
+    return tuple(strides)
+
+
+cdef tuple filled(object values, int rank, str what):
+    """Padding figures of every axis: the ones that are not given are 0."""
+    cdef tuple sizes = () if values is None else as_sizes(values, what)
+    if len(sizes) > rank:
+        raise LayoutError(f"{len(sizes)} {what} for {rank} axes: {what}={sizes}", ShapeStatus.INCORRECT_PADDING)
+    return sizes + (0,) * (rank - len(sizes))
+
+
+cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets):
+    """Paddings and offsets of every axis, each `0 <= offset <= padding`."""
+    cdef tuple before, total = filled(paddings, len(shape), "paddings")
+    if padding_offsets is not None and len(as_sizes(padding_offsets, "padding_offsets")) > len(() if paddings is None else as_sizes(paddings, "paddings")):
+        raise LayoutError(
+            f"there are more padding offsets than paddings: padding_offsets={tuple(padding_offsets)}, paddings={paddings}",
+            ShapeStatus.INCORRECT_PADDING,
+        )
+    before = filled(padding_offsets, len(shape), "padding_offsets")
+    for axis, (size, offset) in enumerate(zip(total, before)):
+        if size < 0 or not 0 <= offset <= size:
+            raise LayoutError(
+                f"axis {axis} has padding {size} and padding offset {offset}, the rule is 0 <= offset <= padding: "
+                f"shape={shape}, paddings={total}, padding_offsets={before}",
+                ShapeStatus.INCORRECT_PADDING,
+            )
+    return total, before
+
+
+cdef tuple padded_extents(tuple shape, tuple paddings, tuple blocks):
+    """Extents of the hosting buffer in elements, whole blocks."""
+    cdef list products = [1] * len(shape)
+    for axis, size in blocks:
+        products[axis] *= size
+    return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, products)])
+
+
+cdef str order_of(tuple axes, str order):
+    """'f' for reversed axes, else 'c'; the given letter where the axes do not tell."""
+    if len(axes) < 2:
+        return order
+    return "f" if axes == tuple(range(len(axes) - 1, -1, -1)) else "c"
+
+
+cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
+              tuple paddings, tuple padding_offsets, tuple inner_blocks) except -1:
+    cdef Layout *layout = &self.layout
+    cdef Py_ssize_t low, high, count
+    cdef int i
+
+    layout.rank = len(shape)
+    layout.block_count = len(inner_blocks)
+    layout.itemsize = dtype.itemsize
+    layout.offset = offset
+    layout.length = 1
+    count = 1
+    for i, (axis, size) in enumerate(inner_blocks):
+        layout.block_axes[i] = axis
+        layout.block_sizes[i] = size
+    extents = padded_extents(shape, paddings, inner_blocks)
+    for i in range(layout.rank):
+        layout.shape[i] = shape[i]
+        layout.strides[i] = strides[i]
+        layout.axes[i] = axes[i]
+        layout.paddings[i] = paddings[i]
+        layout.padding_offsets[i] = padding_offsets[i]
+        if extents[i] > PY_SSIZE_T_MAX:
+            raise overflow(shape, paddings, strides, dtype)
+        layout.padded_shape[i] = extents[i]
+        # Neither the elements nor the cells may outnumber what a machine word counts in bytes; zero extents do not excuse the others.
+        if mul_overflows(count, max(layout.padded_shape[i], 1), &count):
+            raise overflow(shape, paddings, strides, dtype)
+        layout.length *= layout.shape[i]
+    if mul_overflows(count, layout.itemsize, &count) or not hosting_reach(layout, &low, &high):
+        raise overflow(shape, paddings, strides, dtype)
+    if mul_overflows(low, layout.itemsize, &count) or add_overflows(high, 1, &count) or mul_overflows(count, layout.itemsize, &count):
+        raise overflow(shape, paddings, strides, dtype)
+    if any(paddings) and low < 0:
+        raise LayoutError(
+            f"the padding starts {-low} elements before the buffer: offset={offset}, padding_offsets={padding_offsets}, strides={strides}",
+            ShapeStatus.OUT_OF_BUFFER,
+        )
+
+    self.dtype = dtype
+    self.order = order_of(axes, order)
+    self.axes = axes
+    self.shape = shape
+    self.strides = strides
+    self.paddings = paddings
+    self.padding_offsets = padding_offsets
+    self.padded_shape = extents
+    self.inner_blocks = inner_blocks
+    self.ews = element_wise_stride(layout) if ews is None else as_ssize(ews, "ews")
+    self._hash = -1
+    return 0
+
+
+cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
+                                     tuple paddings, tuple padding_offsets, tuple inner_blocks):
+    cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
+    fill(made, dtype, order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks)
+    return made
+
+
+cdef object overflow(tuple shape, tuple paddings, tuple strides, object dtype):
+    return LayoutError(
+        f"the buffer outgrows the signed machine word in bytes: shape={shape}, paddings={paddings}, strides={strides}, itemsize={dtype.itemsize}",
+        ShapeStatus.OVERFLOW,
+    )
+
+
+cdef tuple checked_shape(object shape):
+    cdef tuple sizes = as_sizes(shape, "shape")
+    if sizes is None:
+        raise LayoutError("shape is None, it must hold integers", ShapeStatus.INCORRECT_SHAPE)
+    if len(sizes) > MAX_RANK:
+        raise LayoutError(f"rank {len(sizes)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            raise LayoutError(f"axis {axis} has extent {size}, extents are 0 or more: shape={sizes}", ShapeStatus.INCORRECT_SHAPE)
+    return sizes
+
+
+cdef str checked_order(object order):
+    if order not in ("c", "f"):
+        raise LayoutError(f"order is {order!r}, it must be 'c' or 'f'", ShapeStatus.INCORRECT_SHAPE)
+    return order
+
+
+cdef tuple checked_axes(object axes, int rank):
+    cdef tuple numbers = as_sizes(axes, "axes")
+    if sorted(numbers) != list(range(rank)):
+        raise LayoutError(f"axes={numbers} is no permutation of the axes 0 to {rank - 1}", ShapeStatus.INCORRECT_RANK)
+    return numbers
+
+
+cdef tuple checked_blocks(object inner_blocks, int rank):
+    cdef list blocks = []
+    run = 1
+    for pair in inner_blocks:
+        numbers = as_sizes(pair, "inner_blocks")
+        if len(numbers) != 2 or not 0 <= numbers[0] < rank or numbers[1] < 1:
+            raise LayoutError(f"inner block {pair!r} is not (axis, size) with 0 <= axis < {rank} and size >= 1", ShapeStatus.INCORRECT_BLOCKS)
+        run *= numbers[1]
+        blocks.append(numbers)
+    if len(blocks) > MAX_BLOCKS or run > PY_SSIZE_T_MAX:
+        raise LayoutError(f"inner blocks {tuple(blocks)} are more than {MAX_BLOCKS}, or their product outgrows a machine word", ShapeStatus.INCORRECT_BLOCKS)
+    return tuple(blocks)
+
+
+cdef Py_ssize_t padding_start(tuple padding_offsets, tuple strides) except -1:
+    """Offset of element (0, .., 0) in a plain hosting buffer."""
+    cdef object start = sum([before * stride for before, stride in zip(padding_offsets, strides)])
+    return as_ssize(start, "the offset of the first element")
+
+
+def _rebuild(dtype, order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks):
+    """Unpickle."""
+    return make_descriptor(dtypes.dtype(dtype), order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks)
+
+
+@cython.final
+cdef class ShapeDescriptor:
+    """Where each element of an array lives in its buffer.
+
+    Immutable, hashable, and the single source of truth: every other library's description of a layout is a translation
+    of it. All figures are in elements, not bytes.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Anything `numpy.dtype` takes, or ``"bfloat16"``.
+    order : {'c', 'f'}
+        Which axis is the fastest: the last or the first.
+    shape : tuple of int
+        Logical extents; at most 32 axes.
+    strides : tuple of int, optional
+        Distance between neighbours along each axis. Default: those of a dense buffer (all 0 for an empty shape).
+    ews : int, optional
+        Element-wise stride: the distance between neighbours in memory order, 0 if it varies. Default: computed.
+    offset : int, optional
+        Of element (0, .., 0) from the start of the buffer.
+    axes : tuple of int, optional
+        Axes in memory order, slowest first, where it is neither that of 'c' nor that of 'f'.
+    paddings, padding_offsets : tuple of int, optional
+        Padding of each axis, in total and before the first element; missing ones are 0.
+    inner_blocks : tuple of (int, int), optional
+        Axis and size of each inner block, outermost first. Strides are then those between outer blocks.
+
+    Raises
+    ------
+    LayoutError
+        For negative extents, more than 32 axes, a number of strides other than the rank, paddings that break
+        ``0 <= offset <= padding``, and figures beyond the signed machine word. Its `status` names the rule.
+        Strides that merely cannot belong to an allocation are told by `validate`.
+    DTypeError
+        For an unknown element type.
+
+    Notes
+    -----
+    Follows libnd4j's ADR 0003; deviations are the clauses of our ADR 0001.
+
+    Examples
+    --------
+    >>> from nd4jlike import ShapeDescriptor
+    >>> d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 2, 5, 5), (0, 0, 1, 1))
+    >>> d.strides, d.allocLength() * d.itemsize
+    ((72, 36, 6, 1), 576)
+    """
+
+    def __init__(self, dtype, order, shape, strides=None, ews=None, *, offset=0, axes=None, paddings=None, padding_offsets=None, inner_blocks=()):
+        if self.dtype is not None:
+            raise AttributeError("a ShapeDescriptor does not change; make a new one")
+        element = dtypes.dtype(dtype)
+        letter = checked_order(order)
+        sizes = checked_shape(shape)
+        rank = len(sizes)
+        memory_order = range(rank) if letter == "c" else range(rank - 1, -1, -1)
+        memory_axes = tuple(memory_order) if axes is None else checked_axes(axes, rank)
+        blocks = checked_blocks(inner_blocks, rank)
+        total, before = checked_paddings(sizes, paddings, padding_offsets)
+        start = as_ssize(offset, "offset")
+        if start < 0:
+            raise LayoutError(f"offset is {start}, the first element lies in the buffer", ShapeStatus.OUT_OF_BUFFER)
+
+        steps = as_sizes(strides, "strides")
+        if steps is None:
+            steps = (0,) * rank if 0 in sizes and not blocks and not any(total) else tag_strides(memory_axes, padded_extents(sizes, total, blocks), blocks)
+        if len(steps) != rank:
+            raise LayoutError(f"{len(steps)} strides for rank {rank}: shape={sizes}, strides={steps}", ShapeStatus.INCORRECT_RANK)
+
+        fill(self, element, letter, memory_axes, sizes, steps, ews, start, total, before, blocks)
+
+    @staticmethod
+    def paddedBufferDescriptor(dtype, order, shape, paddings, padding_offsets=None):
+        """Describe an array that is hosted in the buffer of a bigger one.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Element type.
+        order : {'c', 'f'}
+            Memory order of the hosting buffer.
+        shape : tuple of int
+            Logical extents.
+        paddings : tuple of int
+            Total padding of each axis, in elements; axes that are not given have none.
+        padding_offsets : tuple of int, optional
+            The part of it before the first element.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Its strides are those of a dense buffer of `shape` plus `paddings`.
+
+        Raises
+        ------
+        LayoutError
+            Unless ``0 <= padding_offset <= padding`` on every axis, with no more offsets than paddings than axes.
+
+        Notes
+        -----
+        libnd4j's ADR 0003; the outermost axis counts too (our ADR 0001).
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (2, 4), (1, 2))
+        >>> d.padded_shape, d.strides, d.offset
+        ((5, 8), (8, 1), 10)
+        """
+        sizes = checked_shape(shape)
+        total, before = checked_paddings(sizes, paddings, padding_offsets)
+        letter = checked_order(order)
+        axes = tuple(range(len(sizes))) if letter == "c" else tuple(range(len(sizes) - 1, -1, -1))
+        strides = (0,) * len(sizes) if 0 in sizes and not any(total) else tag_strides(axes, padded_extents(sizes, total, ()), ())
+        return make_descriptor(dtypes.dtype(dtype), letter, axes, sizes, strides, None, padding_start(before, strides), total, before, ())
+
+    padded_buffer_descriptor = paddedBufferDescriptor
+
+    @staticmethod
+    def from_tag(shape, tag, dtype="float32", paddings=None, padding_offsets=None):
+        """Describe a dense, padded or blocked buffer by its layout tag.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Logical extents, in oneDNN's logical order whatever the memory order: n, c, [d, [h,]] w or [g,] o, i, [d, [h,]] w.
+        tag : str
+            For example ``"nhwc"``, ``"nChw8c"`` or ``"aBcd8b"``; letter ``a`` is axis 0.
+        dtype : dtype, optional
+            Element type.
+        paddings, padding_offsets : tuple of int, optional
+            As in `paddedBufferDescriptor`.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Blocked axes are rounded up to whole blocks.
+
+        Raises
+        ------
+        LayoutError
+            For a tag that breaks the grammar (naming the position) or whose rank differs from the shape's.
+
+        Notes
+        -----
+        The grammar and the strides are those of oneDNN's memory format tags.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nhwc").strides
+        (340, 1, 68, 17)
+        >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c").padded_shape
+        (1, 24, 5, 4)
+        """
+        axes, blocks = tags.parse(tag)
+        sizes = checked_shape(shape)
+        if len(axes) != len(sizes):
+            raise LayoutError(f"tag {tag!r} has {len(axes)} axes, the shape {sizes} has {len(sizes)}", ShapeStatus.INCORRECT_TAG)
+        checked_blocks(blocks, len(sizes))
+        total, before = checked_paddings(sizes, paddings, padding_offsets)
+        cdef list products = [1] * len(sizes)
+        for axis, size in blocks:
+            products[axis] *= size
+        for axis, (product, start) in enumerate(zip(products, before)):
+            if start % product:
+                raise LayoutError(
+                    f"axis {axis} has padding offset {start}, on a blocked axis it is whole blocks of {product}: tag={tag!r}, padding_offsets={before}",
+                    ShapeStatus.INCORRECT_PADDING,
+                )
+        strides = tag_strides(axes, padded_extents(sizes, total, blocks), blocks)
+        first = padding_start(tuple([start // product for start, product in zip(before, products)]), strides)
+        return make_descriptor(dtypes.dtype(dtype), "c", axes, sizes, strides, None, first, total, before, blocks)
+
+    @staticmethod
+    def from_shape_info(sequence, dtype="float32"):
+        """Read libnd4j's shapeInfo.
+
+        Parameters
+        ----------
+        sequence : sequence of int
+            ``[rank, shape.., strides.., extra, ews, order]``; order is 99 for c and 102 for f.
+        dtype : dtype, optional
+            Used where `extra` has no data type bits, as libnd4j wrote it before arrays had types.
+
+        Returns
+        -------
+        ShapeDescriptor
+            shapeInfo has no paddings: where bit 25 says that there are some, those of all axes but the slowest are told by the
+            strides. Strides that fit neither order are read as those of permuted axes.
+
+        Raises
+        ------
+        LayoutError
+            For a sequence of the wrong length, an unknown order, or bit 25 with strides that are no padded buffer's.
+        UnsupportedLayoutError
+            For sparse, compressed, ragged and complex arrays.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor.from_shape_info([2, 3, 4, 4, 1, 8192, 1, 99])
+        ShapeDescriptor('float32', 'c', (3, 4))
+        """
+        cdef tuple numbers = as_sizes(sequence, "shapeInfo")
+        if not numbers or not 0 <= numbers[0] <= MAX_RANK or len(numbers) != 2 * numbers[0] + 4:
+            raise LayoutError(
+                f"shapeInfo is [rank, shape.., strides.., extra, ews, order], 0 <= rank <= {MAX_RANK}; these are {len(numbers)} numbers: {numbers[:3]}..",
+                ShapeStatus.INCORRECT_RANK,
+            )
+        rank = numbers[0]
+        sizes, steps = checked_shape(numbers[1:1 + rank]), numbers[1 + rank:1 + 2 * rank]
+        extra, ews, code = numbers[-3], numbers[-2], numbers[-1]
+        if code not in (99, 102):
+            raise LayoutError(f"shapeInfo's order is {code}, it must be 99 (c) or 102 (f): {numbers}", ShapeStatus.INCORRECT_SHAPE)
+        if extra & FLAGS_FOREIGN:
+            raise UnsupportedLayoutError(f"shapeInfo's flags {extra:#x} mean a sparse, compressed, ragged or complex array; strides describe dense ones only")
+        row = dtypes.by_libnd4j_flags(extra)
+        letter = "c" if code == 99 else "f"
+        axes = tuple(range(rank)) if letter == "c" else tuple(range(rank - 1, -1, -1))
+        none = (0,) * rank
+        element = dtypes.dtype(dtype) if row is None else row.dtype
+        cdef ShapeDescriptor plain = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
+        if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or 0 in sizes:
+            if extra & FLAG_PADDED and 0 not in sizes:
+                return make_descriptor(element, letter, axes, sizes, steps, ews, 0, recovered_paddings(numbers, axes, sizes, steps), none, ())
+            return plain
+        axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), axis)))
+        cdef ShapeDescriptor permuted = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
+        return plain if permuted.validate() & ShapeStatus.INCORRECT_STRIDES else permuted
+
+    @property
+    def itemsize(self):
+        """Bytes of one element."""
+        return self.layout.itemsize
+
+    @property
+    def offset(self):
+        """Of element (0, .., 0) from the start of the buffer, in elements."""
+        return self.layout.offset
+
+    @property
+    def rank(self):
+        """Number of axes."""
+        return self.layout.rank
+
+    @property
+    def length(self):
+        """Number of logical elements: the product of `shape`."""
+        return self.layout.length
+
+    @property
+    def has_padded_buffer(self):
+        """Whether any axis is padded: libnd4j's ARRAY_HAS_PADDED_BUFFER."""
+        return any(self.paddings)
+
+    @property
+    def is_empty(self):
+        """Whether an extent is 0."""
+        return is_empty_layout(&self.layout)
+
+    @property
+    def is_scalar(self):
+        """Whether there are no axes."""
+        return self.layout.rank == 0
+
+    @property
+    def is_contiguous(self):
+        """Whether the logical elements fill one gapless run of memory, in whatever order."""
+        if is_empty_layout(&self.layout):
+            return True
+        if self.layout.block_count:
+            return self.padded_shape == self.shape and self.tag is not None
+        return even_stride(&self.layout) == 1 or self.layout.length == 1
+
+    @property
+    def tag(self):
+        """Canonical layout tag (``"aBcd8b"``) where the strides are those of a dense or padded buffer, else None."""
+        if is_empty_layout(&self.layout) and not any(self.strides):
+            return tags.canonical(self.axes, self.inner_blocks)
+        if self.strides == tag_strides(self.axes, self.padded_shape, self.inner_blocks):
+            return tags.canonical(self.axes, self.inner_blocks)
+        return None
+
+    def validate(self):
+        """Tell which rules an allocation with this layout would break. Never raises.
+
+        Returns
+        -------
+        ShapeStatus
+            0 when none is broken; `ShapeStatus.explain` says the rules and the values.
+
+        Notes
+        -----
+        libnd4j's scan from the fast to the slow axis (ADR 0001): each stride must reach over its inner neighbour, and `ews`
+        is the fastest stride if all elements are equally spaced, else 0. Axes of one element never break a rule.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor("float32", "c", (2, 3), (3, 1)).validate() == 0
+        True
+        >>> ShapeDescriptor("float32", "c", (2, 3), (2, 1)).validate().name
+        'INCORRECT_STRIDES'
+        """
+        cdef Layout *layout = &self.layout
+        cdef Py_ssize_t low, high, with_units, without_units
+        cdef str broken
+        if is_empty_layout(layout):
+            return ShapeStatus.OK
+        details = {}
+        broken, with_units = scan(layout, False)
+        without_units = element_wise_stride(layout)
+        if broken is not None:
+            broken, with_units = scan(layout, True)
+        if broken is not None:
+            details[ShapeStatus.INCORRECT_STRIDES] = broken
+        elif self.ews not in (with_units, without_units):
+            expected = f"{with_units}" if with_units == without_units else f"{without_units} or {with_units}"
+            details[ShapeStatus.INCORRECT_EWS] = f"ews is {self.ews}, strides {self.strides} of shape {self.shape} give {expected}"
+        for bit, wrong in ((ShapeStatus.ZERO_STRIDE, lambda stride: stride == 0), (ShapeStatus.NEGATIVE_STRIDE, lambda stride: stride < 0)):
+            axes = [axis for axis in range(self.layout.rank) if self.padded_shape[axis] > 1 and wrong(self.strides[axis])]
+            if axes:
+                details[bit] = f"axes {axes} of shape {self.shape} have strides {[self.strides[axis] for axis in axes]}"
+        hosting_reach(layout, &low, &high)
+        if low < 0:
+            details[ShapeStatus.OUT_OF_BUFFER] = f"the first cell has offset {low}: offset={self.offset}, shape={self.shape}, strides={self.strides}"
+        return ShapeStatus.with_details(details)
+
+    cpdef Py_ssize_t allocLength(self) except -1:
+        """Count the elements that the buffer must hold, from its start: offset, padding and block rounding included.
+
+        Returns
+        -------
+        int
+            0 for an empty shape.
+
+        Raises
+        ------
+        LayoutError
+            For a view whose elements lie before the start of the buffer.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c").allocLength()
+        480
+        """
+        cdef Py_ssize_t low, high
+        if is_empty_layout(&self.layout):
+            return 0
+        hosting_reach(&self.layout, &low, &high)
+        if low < 0:
+            raise LayoutError(
+                f"no buffer holds offset {low}: offset={self.offset}, shape={self.shape}, strides={self.strides}", ShapeStatus.OUT_OF_BUFFER
+            )
+        return high + 1
+
+    def span_length(self):
+        """Offset of the last reachable element, plus one; what `allocLength` has beyond it is padding.
+
+        Returns
+        -------
+        int
+            In elements from the start of the buffer; 0 for an empty shape.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (0, 2))
+        >>> d.span_length(), d.allocLength()
+        (16, 18)
+        """
+        cdef Py_ssize_t index[MAX_RANK]
+        cdef Py_ssize_t span, best, i
+        cdef int axis
+        if is_empty_layout(&self.layout):
+            return 0
+        for axis in range(self.layout.rank):
+            index[axis] = 0
+        span = self.layout.offset
+        # Offsets are a sum over the axes, so each axis has its own farthest index: its last, or one in its last block.
+        for axis in range(self.layout.rank):
+            best = 0
+            for i in range(max(0, self.layout.shape[axis] - block_product(&self.layout, axis)), self.layout.shape[axis]):
+                index[axis] = i
+                best = max(best, offset_of_index(&self.layout, index) - self.layout.offset)
+            index[axis] = 0
+            span += best
+        return span + 1
+
+    def offset_of(self, index):
+        """Find the physical offset of a logical index.
+
+        Parameters
+        ----------
+        index : tuple of int
+            One index for each axis, not negative.
+
+        Returns
+        -------
+        int
+            In elements from the start of the buffer.
+
+        Raises
+        ------
+        OutOfRangeError
+            Unless ``0 <= index < extent`` on every axis.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c").offset_of((0, 9, 2, 1))
+        233
+        """
+        cdef Py_ssize_t numbers[MAX_RANK]
+        cdef tuple position = as_sizes(index, "index")
+        cdef int axis
+        if position is None or len(position) != self.layout.rank or any([not 0 <= i < n for i, n in zip(position, self.shape)]):
+            raise OutOfRangeError(f"index {index} is outside the shape {self.shape}: one index 0 <= i < extent for each axis")
+        for axis in range(self.layout.rank):
+            numbers[axis] = position[axis]
+        return offset_of_index(&self.layout, numbers)
+
+    def to_shape_info(self):
+        """Write libnd4j's shapeInfo.
+
+        Returns
+        -------
+        list of int
+            ``[rank, shape.., strides.., extra, ews, order]``. It has no room for offset, paddings and their offsets.
+
+        Raises
+        ------
+        UnsupportedLayoutError
+            For blocked layouts.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor("float32", "c", (3, 4)).to_shape_info()
+        [2, 3, 4, 4, 1, 8192, 1, 99]
+        """
+        if self.inner_blocks:
+            raise UnsupportedLayoutError(f"libnd4j's shapeInfo has strides only, the layout {self.tag or self.inner_blocks} has inner blocks")
+        extra = dtypes.codes(self.dtype).libnd4j_flags
+        if self.is_empty:
+            extra |= FLAG_EMPTY
+        if self.has_padded_buffer:
+            extra |= FLAG_PADDED
+        return [self.layout.rank, *self.shape, *self.strides, extra, self.ews, ORDER_CODES[self.order]]
+
+    def permute(self, axes):
+        """Describe the same buffer with its axes in another order.
+
+        Parameters
+        ----------
+        axes : tuple of int
+            Axis i of the result is axis ``axes[i]`` of this one.
+
+        Returns
+        -------
+        ShapeDescriptor
+            The same elements at the same offsets; paddings and blocks go along.
+
+        Raises
+        ------
+        LayoutError
+            If `axes` is no permutation.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor("float32", "c", (1, 5, 4, 17)).permute((0, 3, 1, 2))
+        >>> d == ShapeDescriptor.from_tag((1, 17, 5, 4), "nhwc")
+        True
+        """
+        cdef tuple numbers = checked_axes(axes, self.layout.rank)
+        cdef dict new_of = {old: new for new, old in enumerate(numbers)}
+
+        def pick(values):
+            return tuple([values[axis] for axis in numbers])
+
+        return make_descriptor(
+            self.dtype, self.order, tuple([new_of[axis] for axis in self.axes]), pick(self.shape), pick(self.strides), None, self.layout.offset,
+            pick(self.paddings), pick(self.padding_offsets), tuple([(new_of[axis], size) for axis, size in self.inner_blocks]),
+        )
+
+    def subarray(self, key):
+        """Describe the part of the array that basic indexing selects, in the same buffer.
+
+        Parameters
+        ----------
+        key : int, slice, Ellipsis, None or a tuple of them
+            As NumPy's basic indexing.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Axes that are taken whole keep their padding; the surroundings of a part are elements of others, not padding.
+
+        Raises
+        ------
+        OutOfRangeError
+            For an index outside the shape, or more indices than axes.
+        UnsupportedLayoutError
+            For an index into a blocked axis that strides cannot describe.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor("float32", "c", (10, 5)).subarray((slice(None), 2))
+        ShapeDescriptor('float32', 'c', (10,), (5,), offset=2)
+        """
+        return select(self, key)
+
+    def hosting(self):
+        """Describe the padded buffer itself: its cells, padding included, as elements.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Of shape `padded_shape`, without padding.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (2, 4), (1, 2))
+        >>> d.hosting()
+        ShapeDescriptor('float32', 'c', (5, 8))
+        """
+        cdef Py_ssize_t low, high
+        if is_empty_layout(&self.layout):
+            return self
+        # The hosting cells of a view with reversed axes start at its own first element.
+        low = self.layout.offset
+        for axis, before in enumerate(self.padding_offsets):
+            low -= before // block_product(&self.layout, axis) * self.layout.strides[axis]
+        none = (0,) * self.layout.rank
+        return make_descriptor(self.dtype, self.order, self.axes, self.padded_shape, self.strides, None, low, none, none, self.inner_blocks)
+
+    def astype(self, dtype):
+        """Describe the same layout for another element type.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The new element type; all figures in elements stay.
+
+        Returns
+        -------
+        ShapeDescriptor
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor("float32", "c", (3, 4)).astype("int8")
+        ShapeDescriptor('int8', 'c', (3, 4))
+        """
+        return make_descriptor(
+            dtypes.dtype(dtype), self.order, self.axes, self.shape, self.strides, self.ews, self.layout.offset, self.paddings, self.padding_offsets,
+            self.inner_blocks,
+        )
+
+    alloc_length = allocLength
+
+    cdef tuple key(self):
+        return (
+            self.layout.rank, self.shape, self.strides, str(self.dtype), self.order, self.axes, self.ews, self.layout.offset, self.paddings,
+            self.padding_offsets, self.inner_blocks,
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, ShapeDescriptor):
+            return NotImplemented
+        return self is other or self.key() == (<ShapeDescriptor> other).key()
+
+    def __lt__(self, other):
+        # libnd4j sorts its cache by rank first.
+        if not isinstance(other, ShapeDescriptor):
+            return NotImplemented
+        return self.key() < (<ShapeDescriptor> other).key()
+
+    def __hash__(self):
+        if self._hash == -1:
+            self._hash = hash(self.key())
+        return self._hash
+
+    def __reduce__(self):
+        return _rebuild, (
+            str(self.dtype), self.order, self.axes, self.shape, self.strides, self.ews, self.layout.offset, self.paddings, self.padding_offsets,
+            self.inner_blocks,
+        )
+
+    def __repr__(self):
+        head = f"{str(self.dtype)!r}, {self.order!r}, {self.shape}"
+        padding = f"{self.paddings}, {self.padding_offsets}" if any(self.padding_offsets) else f"{self.paddings}"
+        natural = ShapeDescriptor(self.dtype, self.order, self.shape).axes == self.axes
+        # The shortest spelling that says all of it.
+        if natural and not self.inner_blocks:
+            if self == ShapeDescriptor.paddedBufferDescriptor(self.dtype, self.order, self.shape, self.paddings, self.padding_offsets):
+                if self.has_padded_buffer:
+                    return f"ShapeDescriptor.paddedBufferDescriptor({head}, {padding})"
+                return f"ShapeDescriptor({head})"
+        tag = self.tag
+        if tag is not None and self == ShapeDescriptor.from_tag(self.shape, tag, self.dtype, self.paddings, self.padding_offsets):
+            tail = f", {padding}" if self.has_padded_buffer else ""
+            return f"ShapeDescriptor.from_tag({self.shape}, {tag!r}, {str(self.dtype)!r}{tail})"
+        parts = [head, f"{self.strides}"]
+        if self.ews != element_wise_stride(&self.layout):
+            parts.append(f"{self.ews}")
+        if self.layout.offset:
+            parts.append(f"offset={self.layout.offset}")
+        if not natural:
+            parts.append(f"axes={self.axes}")
+        if self.has_padded_buffer:
+            parts.append(f"paddings={self.paddings}")
+        if any(self.padding_offsets):
+            parts.append(f"padding_offsets={self.padding_offsets}")
+        if self.inner_blocks:
+            parts.append(f"inner_blocks={self.inner_blocks}")
+        return f"ShapeDescriptor({', '.join(parts)})"
+
+
+cdef tuple scan(const Layout *layout, bint skip_units):
+    """libnd4j's rule over outer blocks: the first broken neighbour in words (or None), and the element-wise stride that it expects."""
+    cdef Py_ssize_t reach = 0, first = 0, extent
+    cdef bint started = False, even = True
+    cdef int i, axis, inner = 0
+    for i in range(layout.rank - 1, -1, -1):
+        axis = layout.axes[i]
+        extent = layout.padded_shape[axis] // block_product(layout, axis)
+        if skip_units and extent == 1:
+            continue
+        if not started:
+            first = layout.strides[axis]
+            if layout.block_count and first < inner_run(layout):
+                return f"axis {axis} has stride {first}, its inner blocks are a run of {inner_run(layout)}", 0
+        elif layout.strides[axis] < reach:
+            return f"axis {axis} has stride {layout.strides[axis]}, axis {inner} spans {layout.strides[inner]} * {reach // layout.strides[inner]} = {reach}", 0
+        elif layout.strides[axis] != layout.strides[inner] * layout.shape[inner]:
+            even = False
+        started = True
+        inner = axis
+        reach = layout.strides[axis] * extent
+    if layout.block_count:
+        return None, 0
+    if is_padded_layout(layout):
+        return None, 0
+    return None, (first if even else 0) if started else even_stride(layout)
+
+
+cdef tuple recovered_paddings(tuple numbers, tuple axes, tuple sizes, tuple steps):
+    """Paddings that the strides of a padded buffer tell: of every axis but the slowest."""
+    cdef list total = [0] * len(sizes)
+    for outer, axis in zip(axes, axes[1:]):
+        extent, rest = divmod(steps[outer], steps[axis]) if steps[axis] > 0 else (0, 1)
+        if rest or extent < sizes[axis]:
+            raise LayoutError(
+                f"shapeInfo has the flag of a padded buffer, and axis {outer} with stride {steps[outer]} is no whole multiple of stride {steps[axis]} "
+                f"of axis {axis}: {numbers}",
+                ShapeStatus.INCORRECT_STRIDES,
+            )
+        total[axis] = extent - sizes[axis]
+    return tuple(total)
+
+
+cdef ShapeDescriptor select(ShapeDescriptor self, object key):
+    cdef tuple keys = key if isinstance(key, tuple) else (key,)
+    cdef int rank = self.layout.rank
+    cdef Py_ssize_t offset = self.layout.offset
+    cdef Py_ssize_t start, stop, step, product
+    cdef int axis = 0
+    wanted = len([k for k in keys if k is not None and k is not Ellipsis])
+    if wanted > rank or len([k for k in keys if k is Ellipsis]) > 1:
+        raise OutOfRangeError(f"{wanted} indices for {rank} axes, and at most one Ellipsis: key={key!r}, shape={self.shape}")
+    if Ellipsis not in [k for k in keys if k is Ellipsis]:
+        keys = (*keys, Ellipsis)
+
+    # Per axis of the result: (axis of this descriptor or -1, extent, stride, padding, padding offset)
+    cdef list kept = []
+    for k in keys:
+        if k is Ellipsis:
+            for _ in range(rank - wanted):
+                kept.append((axis, self.shape[axis], self.strides[axis], self.paddings[axis], self.padding_offsets[axis]))
+                axis += 1
+        elif k is None:
+            kept.append((-1, 1, 0, 0, 0))
+        elif isinstance(k, slice):
+            n = self.shape[axis]
+            start, stop, step = k.indices(n)
+            count = len(range(start, stop, step))
+            product = block_product(&self.layout, axis)
+            if count == n and (step == 1 or n <= 1):
+                kept.append((axis, n, self.strides[axis], self.paddings[axis], self.padding_offsets[axis]))
+            elif product > 1 and (step != 1 or start % product or (stop % product and stop < n)):
+                raise UnsupportedLayoutError(
+                    f"axis {axis} is blocked by {product}, so only whole blocks of it are a view: {k} of extent {n}; reorder to a plain layout first"
+                )
+            else:
+                offset += start // product * self.strides[axis] if count else 0
+                kept.append((axis, count, self.strides[axis] * step, 0, 0))
+            axis += 1
+        else:
+            n = self.shape[axis]
+            try:
+                start = operator.index(k)
+            except (TypeError, OverflowError):
+                raise OutOfRangeError(f"index {k!r} of axis {axis} is neither an integer, a slice, Ellipsis nor None: views are made by basic indexing") from None
+            if not -n <= start < n:
+                raise OutOfRangeError(f"index {start} is outside axis {axis} of extent {n}: shape={self.shape}")
+            if block_product(&self.layout, axis) > 1:
+                raise UnsupportedLayoutError(f"axis {axis} is blocked, an index into it is no strided view: reorder to a plain layout first")
+            offset += (start + n if start < 0 else start) * self.strides[axis]
+            axis += 1
+    if len(kept) > MAX_RANK:
+        raise LayoutError(f"rank {len(kept)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+
+    cdef dict new_of = {item[0]: position for position, item in enumerate(kept) if item[0] >= 0}
+    cdef list axes = [new_of[old] for old in self.axes if old in new_of]
+    strides = [item[2] for item in kept]
+    for position, item in enumerate(kept):
+        if item[0] < 0:
+            # A new axis joins its neighbour on the fast side; its stride never contributes to an address.
+            if self.order == "f":
+                place = axes.index(position - 1) if position - 1 in axes else len(axes)
+            else:
+                place = next((axes.index(later) for later in range(position + 1, len(kept)) if later in axes), len(axes))
+            faster = axes[place] if place < len(axes) else -1
+            strides[position] = max(1, abs(strides[faster]) * kept[faster][1]) if faster >= 0 else max(1, inner_run(&self.layout))
+            axes.insert(place, position)
+    blocks = tuple([(new_of[old], size) for old, size in self.inner_blocks])
+    return make_descriptor(
+        self.dtype, self.order, tuple(axes), tuple([item[1] for item in kept]), tuple(strides), None, offset,
+        tuple([item[3] for item in kept]), tuple([item[4] for item in kept]), blocks,
+    )

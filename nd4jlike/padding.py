@@ -1,0 +1,61 @@
+"""What `NdArray.check_padding` found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["PaddingReport"]
+
+_SHOWN = 10  # dirty cells that the text names; all are in the fields
+
+
+@dataclass(frozen=True, eq=False)
+class PaddingReport:
+    """Every padding cell that does not hold the expected value; true when there is none.
+
+    Attributes
+    ----------
+    expected : scalar
+        What clean padding holds.
+    cells : int
+        Number of padding cells looked at.
+    indices : tuple of tuple of int
+        Index of each dirty cell, counted from element (0, .., 0): negative before it, beyond the extent after the last.
+    offsets : numpy.ndarray of int
+        Offset of each dirty cell from the start of the buffer, in elements, ascending.
+    values : numpy.ndarray
+        What each dirty cell holds.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> x = nd.create((2, 2), paddings=(0, 1))
+    >>> x.hosting_array()[0, 2] = 5
+    >>> report = x.check_padding()
+    >>> bool(report), len(report), report.indices
+    (False, 1, ((0, 2),))
+    """
+
+    expected: Any
+    cells: int
+    indices: tuple[tuple[int, ...], ...]
+    offsets: npt.NDArray[np.intp]
+    values: npt.NDArray[Any]
+
+    def __bool__(self) -> bool:
+        return len(self.indices) == 0
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __str__(self) -> str:
+        if self:
+            return f"all {self.cells} padding cells hold {self.expected}"
+        dirty = [f"{index} at offset {offset} holds {value}" for index, offset, value in zip(self.indices, self.offsets, self.values, strict=True)]
+        more = f", and {len(dirty) - _SHOWN} more" if len(dirty) > _SHOWN else ""
+        return f"{len(dirty)} of {self.cells} padding cells do not hold {self.expected}: {', '.join(dirty[:_SHOWN])}{more}"
