@@ -74,7 +74,7 @@ cdef bint hosting_reach(const Layout *layout, Py_ssize_t *low, Py_ssize_t *high)
     if add_overflows(high[0], inner_run(layout) - 1, high):
         return False
     for i in range(layout.rank):
-        if mul_overflows(layout.padded_shape[i] // block_product(layout, i) - 1, layout.strides[i], &reach):
+        if mul_overflows(max(layout.padded_shape[i] // block_product(layout, i) - 1, 0), layout.strides[i], &reach):
             return False
         if add_overflows(high[0], reach, high) if reach > 0 else add_overflows(low[0], reach, low):
             return False
@@ -97,21 +97,23 @@ cdef bint is_padded_layout(const Layout *layout) noexcept nogil:
     return False
 
 
-cdef Py_ssize_t element_wise_stride(const Layout *layout) noexcept nogil:
-    """The `ews` that is stored unless one is given: 0 for every padded buffer, as libnd4j has it."""
-    return 0 if is_padded_layout(layout) else even_stride(layout)
+cdef bint is_reversed(const Layout *layout) noexcept nogil:
+    """Whether the memory order is that of 'f' and not that of 'c' too."""
+    cdef int i
+    for i in range(layout.rank):
+        if layout.axes[i] != layout.rank - 1 - i:
+            return False
+    return layout.rank > 1
 
 
-cdef Py_ssize_t even_stride(const Layout *layout) noexcept nogil:
-    """The stride that visits all elements in memory order, 0 if none does; axes of one element do not decide."""
+cdef Py_ssize_t even_stride(const Layout *layout, const int *axes) noexcept nogil:
+    """The stride that visits all elements in the order of `axes`, 0 if none does; axes of one element do not decide."""
     cdef Py_ssize_t ews = 0, expected = 0
     cdef int i, axis
-    if is_empty_layout(layout):
-        return 0
-    if layout.block_count > 0:
+    if layout.block_count > 0 or is_empty_layout(layout):
         return 0
     for i in range(layout.rank - 1, -1, -1):
-        axis = layout.axes[i]
+        axis = axes[i]
         if layout.shape[axis] == 1:
             continue
         if ews == 0:
@@ -119,9 +121,21 @@ cdef Py_ssize_t even_stride(const Layout *layout) noexcept nogil:
         elif layout.strides[axis] != expected:
             return 0
         expected = layout.strides[axis] * layout.shape[axis]
-    if ews == 0:  # one element, or a broadcast
-        return 0 if layout.length > 1 else (layout.strides[layout.axes[layout.rank - 1]] if layout.rank > 0 else 1)
+    if ews == 0 and layout.length == 1:
+        return layout.strides[axes[layout.rank - 1]] if layout.rank > 0 else 1
     return ews
+
+
+cdef Py_ssize_t element_wise_stride(const Layout *layout) noexcept nogil:
+    """The `ews` that is stored unless one is given: along 'c' or 'f', 0 for every padded buffer, as libnd4j has it."""
+    cdef int natural[MAX_RANK]
+    cdef int i
+    cdef bint fortran = is_reversed(layout)
+    if is_padded_layout(layout):
+        return 0
+    for i in range(layout.rank):
+        natural[i] = layout.rank - 1 - i if fortran else i
+    return even_stride(layout, natural)
 
 
 cdef Py_ssize_t as_ssize(object value, str what) except? -1:
@@ -228,6 +242,8 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
         if extents[i] > PY_SSIZE_T_MAX:
             raise overflow(shape, paddings, strides, dtype)
         layout.padded_shape[i] = extents[i]
+        if mul_overflows(layout.strides[i], layout.padded_shape[i], &low):
+            raise overflow(shape, paddings, strides, dtype)
         # Neither the elements nor the cells may outnumber what a machine word counts in bytes; zero extents do not excuse the others.
         if mul_overflows(count, max(layout.padded_shape[i], 1), &count):
             raise overflow(shape, paddings, strides, dtype)
@@ -338,7 +354,7 @@ cdef class ShapeDescriptor:
     strides : tuple of int, optional
         Distance between neighbours along each axis. Default: those of a dense buffer (all 0 for an empty shape).
     ews : int, optional
-        Element-wise stride: the distance between neighbours in memory order, 0 if it varies. Default: computed.
+        Element-wise stride: the distance between neighbours in the order of the letter, 0 if it varies. Default: computed.
     offset : int, optional
         Of element (0, .., 0) from the start of the buffer.
     axes : tuple of int, optional
@@ -550,7 +566,10 @@ cdef class ShapeDescriptor:
             return plain
         axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), axis)))
         cdef ShapeDescriptor permuted = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
-        return plain if permuted.validate() & ShapeStatus.INCORRECT_STRIDES else permuted
+        # Strides of the other order contradict the letter; they are no permutation.
+        if axes in (tuple(range(rank)), tuple(range(rank - 1, -1, -1))) or permuted.validate() & ShapeStatus.INCORRECT_STRIDES:
+            return plain
+        return permuted
 
     @property
     def itemsize(self):
@@ -594,7 +613,7 @@ cdef class ShapeDescriptor:
             return True
         if self.layout.block_count:
             return self.padded_shape == self.shape and self.tag is not None
-        return even_stride(&self.layout) == 1 or self.layout.length == 1
+        return even_stride(&self.layout, self.layout.axes) == 1 or self.layout.length == 1
 
     @property
     def tag(self):
@@ -634,6 +653,8 @@ cdef class ShapeDescriptor:
         details = {}
         broken, with_units = scan(layout, False)
         without_units = element_wise_stride(layout)
+        if self.axes != tuple(range(layout.rank)) and not is_reversed(layout):
+            with_units = without_units
         if broken is not None:
             broken, with_units = scan(layout, True)
         if broken is not None:
@@ -968,9 +989,9 @@ cdef tuple scan(const Layout *layout, bint skip_units):
         reach = layout.strides[axis] * extent
     if layout.block_count:
         return None, 0
-    if is_padded_layout(layout):
-        return None, 0
-    return None, (first if even else 0) if started else even_stride(layout)
+    if is_padded_layout(layout) or not started:
+        return None, element_wise_stride(layout)
+    return None, first if even else 0
 
 
 cdef tuple recovered_paddings(tuple numbers, tuple axes, tuple sizes, tuple steps):

@@ -90,7 +90,7 @@ class ShapeStatus(IntFlag):
 
 _RULES = {
     ShapeStatus.INCORRECT_STRIDES: "each stride must reach over its inner neighbour, stride[i-1] >= stride[i] * extent[i]",
-    ShapeStatus.INCORRECT_EWS: "the element-wise stride is the fastest stride if all elements are equally spaced in memory order, else 0",
+    ShapeStatus.INCORRECT_EWS: "the element-wise stride is the fastest stride if all elements are equally spaced in c (or f) order, else 0",
     ShapeStatus.INCORRECT_RANK: "at most 32 axes, and one stride for each",
     ShapeStatus.ZERO_STRIDE: "an axis of more than one element needs a stride other than 0 to own its elements",
     ShapeStatus.NEGATIVE_STRIDE: "strides of an allocation are positive; negative ones belong to views",

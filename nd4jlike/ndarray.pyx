@@ -239,7 +239,7 @@ cdef object gathered(NdArray array):
 cdef int assign(NdArray array, object value) except -1:
     """Write `value`, broadcast, to the logical elements; nothing is written when it does not fit."""
     if array.readonly:
-        raise ValueError(f"the array is read-only: {array.descriptor!r}")
+        raise LayoutError(f"the array is read-only: {array.descriptor!r}")
     dtype = array.descriptor.dtype
     values = encoded(dtype, value)
     try:
@@ -462,7 +462,7 @@ cdef class NdArray:
         ------
         DTypeError
             If `value` is no element; nothing is written then.
-        ValueError
+        LayoutError
             If the array is read-only.
 
         Examples
@@ -478,7 +478,7 @@ cdef class NdArray:
         cdef Py_ssize_t cells = 1
         cdef char *start
         if self.readonly:
-            raise ValueError(f"the array is read-only: {self.descriptor!r}")
+            raise LayoutError(f"the array is read-only: {self.descriptor!r}")
         if has_empty_host(layout):
             return
         if layout.block_count:

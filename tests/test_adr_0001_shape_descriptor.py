@@ -1,0 +1,656 @@
+"""ADR 0001: the shape descriptor."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from nd4jlike import LayoutError, OutOfRangeError, ShapeDescriptor, ShapeStatus, UnsupportedLayoutError, tags
+from tests.shared import conformance
+from tests.small import ORDERS, all_indices, numbered, numpy_strides, small_cases
+from tests.strategies import descriptors, keys_of, padded_descriptors, shapes, tagged_descriptors
+
+padded = ShapeDescriptor.paddedBufferDescriptor
+
+
+def extents_in_memory_order(d):
+    """(outer extent, stride) from the fast to the slow axis."""
+    products = [math.prod(size for a, size in d.inner_blocks if a == axis) for axis in range(d.rank)]
+    return [(d.padded_shape[axis] // products[axis], d.strides[axis]) for axis in reversed(d.axes)]
+
+
+@pytest.mark.parametrize(
+    ("order", "shape", "strides", "status"),
+    [
+        ("c", (2, 3, 4, 5), (60, 20, 5, 1), 0),
+        ("c", (2, 3, 4, 5), (800, 200, 40, 5), 0),
+        ("c", (2, 3, 4, 5), (20, 20, 5, 1), 1),
+        ("f", (5, 4, 3, 2), (1, 5, 20, 60), 0),
+        ("f", (5, 4, 3, 2), (1, 5, 19, 60), 1),
+        ("c", (3, 4), (1, 3), 1),
+    ],
+)
+def test_d1_strides_may_be_larger_than_packed_and_never_smaller(order, shape, strides, status):
+    """D1: Along the memory order each stride reaches over its inner neighbour (figures of libnd4j's ShapeDescriptor_validation)."""
+    assert ShapeDescriptor("float32", order, shape, strides).validate() == status
+
+
+@given(st.data())
+def test_d1_any_strides(data):
+    """D1: strides may be larger than the packed ones."""
+    shape = data.draw(st.lists(st.integers(2, 5), min_size=2, max_size=4))
+    factors = [data.draw(st.integers(0, 3)) for _ in shape]
+    strides, reach = [0] * len(shape), 1
+    holds = True
+    for axis in reversed(range(len(shape))):
+        strides[axis] = max(1, reach - 1 + factors[axis])
+        holds = holds and strides[axis] >= reach
+        reach = strides[axis] * shape[axis]
+    d = ShapeDescriptor("int8", "c", shape, strides)
+    assert bool(d.validate() & ShapeStatus.INCORRECT_STRIDES) == (not holds)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "ews", "status"),
+    [((4, 5), (5, 1), 1, 0), ((4, 5), (10, 2), 2, 0), ((4, 5), (10, 2), 1, 2), ((4, 5), (6, 1), 0, 0), ((4, 5), (6, 1), 1, 2), ((31,), (1,), 0, 2)],
+)
+def test_d2_ews(shape, strides, ews, status):
+    """D2: `ews` is the fastest stride if all elements are equally spaced, else 0."""
+    assert ShapeDescriptor("float32", "c", shape, strides, ews).validate() == status
+    computed = ShapeDescriptor("float32", "c", shape, strides)
+    assert computed.validate() == 0
+    assert (computed.ews == ews) == (status == 0)
+
+
+@given(descriptors)
+def test_d2_ews_visits_every_element(d):
+    """D2: a stride that is stored visits all elements, and padded or blocked buffers store 0."""
+    assert d.validate() == 0
+    if d.has_padded_buffer or d.inner_blocks:
+        assert d.ews == 0
+    elif d.ews:
+        assert sorted(d.offset_of(i) for i in all_indices(d.shape)) == [d.offset + k * d.ews for k in range(d.length)]
+
+
+@pytest.mark.parametrize(
+    ("d", "length"),
+    [
+        (ShapeDescriptor("float32", "c", (2, 3, 4, 5), (800, 200, 40, 5)), 1341),
+        (ShapeDescriptor("float32", "c", (2, 3, 4, 5), (300, 100, 25, 5)), 596),
+        (ShapeDescriptor("float32", "c", (3, 4), offset=7), 19),
+        (ShapeDescriptor("float32", "c", ()), 1),
+        (ShapeDescriptor("float32", "c", (3, 0)), 0),
+        (ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c"), 480),
+        (padded("float32", "c", (2, 3, 3, 2), (0, 0, 8, 40), (0, 0, 4, 4)), 2772),
+    ],
+)
+def test_d3_alloc_length(d, length):
+    """D3: `allocLength()` is what the buffer must hold from its start."""
+    assert d.allocLength() == length
+
+
+def test_d4_the_example_of_the_adr():
+    """D4: shape (2, 2, 5, 5), right 1, bottom 1: 576 bytes, byte strides 4, 24, 144, 288 from the fast axis (libnd4j's ADR 0003)."""
+    d = padded("float32", "c", (2, 2, 5, 5), (0, 0, 1, 1))
+    assert d.allocLength() * d.itemsize == 576
+    assert [s * d.itemsize for s in reversed(d.strides)] == [4, 24, 144, 288]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_d4_padded_strides_are_those_of_the_bigger_array(order):
+    """D4: A padded buffer is the buffer of a bigger array."""
+    for shape, pads, before in small_cases():
+        room = tuple(n + p for n, p in zip(shape, pads, strict=True))
+        d = padded("float32", order, shape, pads, before)
+        assert d.strides == numpy_strides(order, room), (shape, pads)
+        assert d.allocLength() == math.prod(room)
+        assert d.padded_shape == room
+        assert d.hosting().offset == 0
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_d5_offsets(order):
+    """D5: `offset` is the sum of `padding_offset * stride`; paddings and offsets are stored."""
+    for shape, pads, before in small_cases():
+        d = padded("float32", order, shape, pads, before)
+        assert d.offset == sum(b * s for b, s in zip(before, d.strides, strict=True))
+        assert (d.paddings, d.padding_offsets) == (pads, before)
+        assert d.validate() == 0
+
+
+def test_d5_missing_paddings_are_zero():
+    """D5: The ones not given are 0."""
+    d = padded("float32", "c", (2, 3, 4, 5), (2, 3), (1,))
+    assert d.paddings == (2, 3, 0, 0)
+    assert d.padding_offsets == (1, 0, 0, 0)
+    assert d.allocLength() == 480
+
+
+@given(descriptors)
+def test_d6_distinct_elements_have_distinct_offsets(d):
+    """D6: `offset_of(index)` is the physical offset; distinct indices have distinct offsets."""
+    offsets = [d.offset_of(i) for i in all_indices(d.shape)]
+    assert len(set(offsets)) == len(offsets) == d.length
+    products = [math.prod(size for a, size in d.inner_blocks if a == axis) for axis in range(d.rank)]
+    if not any(p > 1 for p in products):
+        assert offsets == [d.offset + sum(i * s for i, s in zip(index, d.strides, strict=True)) for index in all_indices(d.shape)]
+
+
+def test_d6_outside_the_shape():
+    """D6: `offset_of(index)` is the physical offset of a logical index; there is none outside the shape."""
+    d = ShapeDescriptor("float32", "c", (2, 3))
+    for index in ((2, 0), (0, 3), (-1, 0), (0,), (0, 0, 0)):
+        with pytest.raises(OutOfRangeError, match=r"\(2, 3\)"):
+            d.offset_of(index)
+
+
+@given(descriptors)
+def test_d7_everything_lies_in_the_allocation(d):
+    """D7: `offset <= offset_of(index) < span_length() <= allocLength()` for every index."""
+    offsets = [d.offset_of(i) for i in all_indices(d.shape)]
+    assert d.offset == min(offsets)
+    assert d.span_length() == max(offsets) + 1
+    assert d.span_length() <= d.allocLength()
+
+
+@given(st.data())
+def test_d8_validate_explains_and_never_raises(data):
+    """D8: `validate()` never raises; its result explains each broken rule with its values."""
+    shape = data.draw(shapes)
+    strides = [data.draw(st.integers(-3, 30)) for _ in shape]
+    d = ShapeDescriptor("float32", data.draw(st.sampled_from("cf")), shape, strides, data.draw(st.integers(-1, 5)), offset=data.draw(st.integers(0, 9)))
+    status = d.validate()
+    text = status.explain()
+    assert isinstance(status, ShapeStatus)
+    if status == 0:
+        assert status is ShapeStatus.OK
+        assert text == "OK: no rule is broken"
+    else:
+        broken = [bit for bit in ShapeStatus if bit & status]
+        assert len(text.splitlines()) == len(broken)
+        for bit, line in zip(broken, text.splitlines(), strict=True):
+            assert line.startswith(f"{bit.name}: ")
+            assert line.split("; ")[1]
+
+
+def test_d8_the_flag_alone_explains_the_rule():
+    """D8: its result explains each broken rule; a plain flag has no values to tell."""
+    assert ShapeStatus.INCORRECT_EWS.explain() == "INCORRECT_EWS: " + ShapeStatus.INCORRECT_EWS.explain().partition(": ")[2]
+    assert "; " not in ShapeStatus.INCORRECT_EWS.explain()
+    assert ShapeStatus(3).explain().count("\n") == 1
+
+
+@given(descriptors, st.data())
+def test_d9_a_value(d, data):
+    """D9: equality, hash and order compare every field, and `eval(repr(d)) == d`; pickle keeps them."""
+    names = {"ShapeDescriptor": ShapeDescriptor}
+    views = [d, d.permute(data.draw(st.permutations(range(d.rank)))) if d.rank else d]
+    if not d.inner_blocks:
+        views.append(d.subarray(data.draw(keys_of(d.shape))))
+    for one in views:
+        again = eval(repr(one), names)
+        assert again == one
+        assert hash(again) == hash(one)
+        assert not (again < one or one < again)
+        assert pickle.loads(pickle.dumps(one)) == one
+        assert copy.copy(one) == one
+
+
+def test_d9_every_field_counts():
+    """D9: equality, hash and order compare every field."""
+    base = ShapeDescriptor("float32", "c", (2, 3), (3, 1), 1, offset=4)
+    others = [
+        ShapeDescriptor("int32", "c", (2, 3), (3, 1), 1, offset=4),
+        ShapeDescriptor("float32", "f", (2, 3), (3, 1), 1, offset=4),
+        ShapeDescriptor("float32", "c", (3, 2), (3, 1), 1, offset=4),
+        ShapeDescriptor("float32", "c", (2, 3), (4, 1), 1, offset=4),
+        ShapeDescriptor("float32", "c", (2, 3), (3, 1), 0, offset=4),
+        ShapeDescriptor("float32", "c", (2, 3), (3, 1), 1, offset=5),
+        ShapeDescriptor("float32", "c", (2, 3), (3, 1), 1, offset=4, paddings=(0, 1)),
+        ShapeDescriptor("float32", "c", (2, 3), (3, 1), 1, offset=4, paddings=(0, 1), padding_offsets=(0, 1)),
+        ShapeDescriptor("float32", "c", (2, 3), (3, 1), 1, offset=4, inner_blocks=((0, 1),)),
+    ]
+    everything = [base, *others]
+    assert len(set(everything)) == len(everything)
+    for other in others:
+        assert other != base
+        assert (other < base) != (base < other)
+    assert base != "float32"
+
+
+def test_d9_lower_rank_sorts_first():
+    """D9: order compares every field, the rank first (libnd4j's basic_test_6)."""
+    assert ShapeDescriptor("int32", "c", ()) < ShapeDescriptor("float32", "c", (10, 10))
+
+
+def test_d9_immutable():
+    """D9: Descriptors are immutable."""
+    d = ShapeDescriptor("float32", "c", (2, 3))
+    for name in ("shape", "strides", "dtype", "order", "offset", "ews", "paddings"):
+        with pytest.raises(AttributeError):
+            setattr(d, name, None)
+    with pytest.raises(AttributeError):
+        d.__init__("int8", "c", (1,))
+    assert d == ShapeDescriptor("float32", "c", (2, 3))
+
+
+def test_d10_bit_25():
+    """D10: `has_padded_buffer` is libnd4j's `ARRAY_HAS_PADDED_BUFFER`: bit 25, never shared with another flag."""
+    plain, with_padding = ShapeDescriptor("int8", "c", (3, 4)), padded("int8", "c", (3, 4), (0, 1))
+    assert with_padding.to_shape_info()[-3] == plain.to_shape_info()[-3] | 1 << 25
+    assert (plain.has_padded_buffer, with_padding.has_padded_buffer) == (False, True)
+    for view in (plain.subarray((slice(1, 3), 2)), plain.permute((1, 0)), plain.subarray((slice(None, None, -1),))):
+        assert not view.to_shape_info()[-3] & 1 << 25
+
+
+@given(padded_descriptors())
+def test_d11_shape_info_round_trip(d):
+    """D11: Read back, a plain or padded layout has the same shape, strides, type and order."""
+    info = d.to_shape_info()
+    back = ShapeDescriptor.from_shape_info(info)
+    assert back.to_shape_info()[: 2 * d.rank + 1] == info[: 2 * d.rank + 1]
+    assert (back.shape, back.strides, back.dtype, back.order, back.ews) == (d.shape, d.strides, d.dtype, d.order, d.ews)
+    if d.rank and any(d.paddings[axis] for axis in d.axes[1:]):
+        assert [back.paddings[axis] for axis in d.axes[1:]] == [d.paddings[axis] for axis in d.axes[1:]]
+        assert back.has_padded_buffer
+    if not d.has_padded_buffer:
+        assert back == d
+
+
+@pytest.mark.parametrize(
+    ("sequence", "error"),
+    [([2, 3, 4, 4, 1, 8192, 1], LayoutError), ([33] + [1] * 70, LayoutError), ([], LayoutError), ([2, 3, 4, 4, 1, 8192, 1, 100], LayoutError),
+     ([1, 5, 1, 8194, 1, 99], UnsupportedLayoutError), ([1, 5, 1, 1 << 11 | 1 << 12, 1, 99], nd.DTypeError), ([1, "a", 1, 8192, 1, 99], LayoutError),
+     ([2, 3, 4, 9, 2, 8192 | 1 << 25, 0, 99], LayoutError)],
+)  # fmt: skip
+def test_d11_bad_shape_info(sequence, error):
+    """D11: shapeInfo is read; what is no shapeInfo is refused."""
+    with pytest.raises(error):
+        ShapeDescriptor.from_shape_info(sequence)
+
+
+def test_d11_blocked_layouts_have_no_shape_info():
+    """D11: shapeInfo is written: plain and padded layouts only."""
+    with pytest.raises(UnsupportedLayoutError, match="aBcd8b"):
+        ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c").to_shape_info()
+
+
+@pytest.mark.parametrize(
+    ("tag", "letters"),
+    [("nchw", "abcd"), ("nhwc", "acdb"), ("chwn", "bcda"), ("ncdhw", "abcde"), ("ndhwc", "acdeb"), ("nwc", "acb"), ("ncw", "abc"), ("oihw", "abcd"),
+     ("hwio", "cdba"), ("goihw", "abcde"), ("hwigo", "decab"), ("tnc", "abc"), ("ntc", "bac"), ("ldnc", "abcd"), ("ldigo", "abcde"), ("x", "a"), ("nc", "ab"),
+     ("io", "ba"), ("nChw8c", "aBcd8b"), ("nchw8c", "aBcd8b"), ("OIhw4i16o4i", "ABcd4b16a4b"), ("gOIhw16i16o", "aBCde16c16b"), ("Goihw16g", "Abcde16a"),
+     ("OhwI24o", "Acdb24a"), ("gIOhw2i8o16i2o", "aBCde2c8b16c2b")],
+)  # fmt: skip
+def test_d12_named_tags(tag, letters):
+    """D12: letter `a` is axis 0; named tags are parsed by rule (names of oneDNN's dnnl_format_tag_t)."""
+    assert tags.canonical(*tags.parse(tag)) == letters
+    assert tags.parse(letters) == tags.parse(tag) == tags.parse(tag.lower())
+
+
+def test_d12_every_tag_of_onednn():
+    """D12: Canonical letter tags and named tags are parsed by rule (all tags of the conformance file)."""
+    for letters, row in conformance("onednn_memory_desc.json")["tags"].items():
+        for name in (letters, *row["aliases"]):
+            assert tags.canonical(*tags.parse(name)) == letters, name
+
+
+@given(tagged_descriptors())
+def test_d12_tag_and_from_tag_are_inverse(d):
+    """D12: letter `a` is axis 0: the tag of a layout describes it again."""
+    assert ShapeDescriptor.from_tag(d.shape, d.tag, d.dtype, d.paddings, d.padding_offsets) == d
+
+
+def test_d13_c17_in_nchw8c():
+    """D13: A blocked axis is rounded up to whole blocks: C = 17 in nChw8c has padded C 24 (oneDNN)."""
+    d = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c")
+    assert d.padded_shape == (1, 24, 5, 4)
+    assert d.strides == (480, 160, 32, 8)
+    assert d.inner_blocks == ((1, 8),)
+    assert d.offset_of((0, 16, 4, 3)) == 2 * 160 + 4 * 32 + 3 * 8
+
+
+def test_d13_every_vector_of_onednn():
+    """D13: strides are those between outer blocks; all inner blocks together are one dense run (real oneDNN's answers)."""
+    data = conformance("onednn_memory_desc.json")
+    for case in data["vectors"] + data["zero_dims"]:
+        d = ShapeDescriptor.from_tag(case["dims"], case["tag"])
+        assert list(d.padded_shape) == case["padded_dims"]
+        assert list(d.strides) == case["strides"]
+        assert [list(pair) for pair in d.inner_blocks] == [list(pair) for pair in zip(case["inner_idxs"], case["inner_blks"], strict=True)]
+        itemsize = {"f64": 8, "f32": 4, "s32": 4, "f16": 2, "bf16": 2, "s8": 1, "u8": 1}[case.get("data_type", "f32")]
+        assert d.allocLength() * itemsize == case["size_bytes"]
+        for index, offset in case.get("offsets", ()):
+            assert d.offset_of(index) == offset
+
+
+@given(tagged_descriptors())
+def test_d13_blocks_by_reshape(d):
+    """D13: the outermost block first: the same as NumPy's reshape, transpose and flatten of the padded array."""
+    values = np.zeros(d.padded_shape, np.int64)
+    inside = tuple(slice(b, b + n) for b, n in zip(d.padding_offsets, d.shape, strict=True))
+    values[inside] = numbered(d.shape, np.int64)
+    split, place = [], {}
+    for axis in range(d.rank):
+        sizes = [size for a, size in d.inner_blocks if a == axis]
+        place[axis] = len(split)
+        split += [d.padded_shape[axis] // math.prod(sizes), *sizes]
+    taken = dict.fromkeys(range(d.rank), 0)
+    order = [place[axis] for axis in d.axes]
+    for axis, _ in d.inner_blocks:
+        taken[axis] += 1
+        order.append(place[axis] + taken[axis])
+    memory = values.reshape(split).transpose(order).ravel()
+    assert memory.size == d.allocLength()
+    for index, value in np.ndenumerate(numbered(d.shape, np.int64)):
+        assert memory[d.offset_of(index)] == value
+
+
+@pytest.mark.parametrize(
+    ("tag", "position"),
+    [("", 0), ("8c", 0), ("nqhw", 1), ("abce", 3), ("nchwc", 4), ("nChw8", 5), ("nChw0c", 4), ("nChw8x", 5), ("nChw8c!", 6), ("abcdefghijklm", 12),
+     ("nChw8g", 5), ("n-chw", 1), ("bcd", 0)],
+)  # fmt: skip
+def test_d14_errors_name_the_position(tag, position):
+    """D14: A tag that breaks the grammar raises `LayoutError` with the position."""
+    with pytest.raises(LayoutError, match=f"position {position}") as caught:
+        ShapeDescriptor.from_tag((1,) * 4, tag)
+    assert caught.value.status == ShapeStatus.INCORRECT_TAG
+
+
+@pytest.mark.parametrize(("shape", "tag"), [((1, 2, 3), "nchw"), ((1, 2, 3, 4, 5), "nhwc"), ((), "a")])
+def test_d14_rank_differs(shape, tag):
+    """D14: so does a rank that differs from the shape's."""
+    with pytest.raises(LayoutError, match="axes"):
+        ShapeDescriptor.from_tag(shape, tag)
+
+
+def test_d14_no_string():
+    """D14: A tag that breaks the grammar raises `LayoutError`, a tag that is no string too."""
+    with pytest.raises(LayoutError, match="str"):
+        ShapeDescriptor.from_tag((1, 2), 5)
+
+
+@given(padded_descriptors(), st.data())
+def test_d15_permuted_layouts_are_valid(d, data):
+    """D15: a permuted layout is as valid as its dense twin, so `permute` and `from_tag` meet in equal descriptors."""
+    axes = data.draw(st.permutations(range(d.rank)))
+    turned = d.permute(axes)
+    assert turned.validate() == 0
+    for index in all_indices(d.shape):
+        assert turned.offset_of([index[axis] for axis in axes]) == d.offset_of(index)
+    if d.rank > 1:
+        assert ShapeDescriptor.from_tag(turned.shape, turned.tag, d.dtype, turned.paddings, turned.padding_offsets) == turned.permute(range(d.rank))
+    with pytest.raises(LayoutError):
+        d.permute([*axes, 0])
+
+
+@given(padded_descriptors(), st.data())
+def test_d16_subarray_is_basic_indexing(d, data):
+    """D16: `subarray` is basic indexing (oracle: NumPy's offsets)."""
+    key = data.draw(keys_of(d.shape))
+    where = np.array([d.offset_of(i) for i in all_indices(d.shape)], np.int64).reshape(d.shape)
+    expected = where[key]
+    part = d.subarray(key)
+    assert part.shape == expected.shape
+    assert [part.offset_of(i) for i in all_indices(part.shape)] == list(expected.ravel())
+
+
+def test_d16_axes_taken_whole_keep_their_padding():
+    """D16: Axes taken whole keep their padding; the surroundings of a part are elements of others, not padding."""
+    d = padded("float32", "c", (4, 5, 6), (2, 3, 4), (1, 1, 2))
+    image = d.subarray(2)
+    assert (image.paddings, image.padding_offsets) == ((3, 4), (1, 2))
+    assert image.hosting().offset == 3 * 80
+    assert d.subarray((slice(1, 3), slice(None), slice(0, 6))).paddings == (0, 3, 4)
+    assert d.subarray((Ellipsis, slice(0, 5))).paddings == (2, 3, 0)
+    assert d.subarray((slice(None, None, -1),)).paddings == (0, 3, 4)
+    assert d.subarray((None, Ellipsis)).paddings == (0, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("order", "key", "shape", "strides", "ews"),
+    [("c", (slice(None), 0, 0), (2,), (12,), 12), ("c", (slice(None), slice(0, 1), slice(0, 1)), (2, 1, 1), (12, 4, 1), 12),
+     ("c", (slice(None), slice(2, 3)), (2, 1, 4), (12, 4, 1), 0), ("f", (slice(None), 0, 0), (2,), (1,), 1),
+     ("f", (slice(None), slice(0, 1), slice(0, 1)), (2, 1, 1), (1, 2, 6), 1), ("f", (slice(None), slice(2, 3)), (2, 1, 4), (1, 2, 6), 0)],
+)  # fmt: skip
+def test_d16_subarrays_of_libnd4j(order, key, shape, strides, ews):
+    """D16: `subarray` is basic indexing (figures of libnd4j's NDArrayTest2.subarray_1)."""
+    part = ShapeDescriptor("float32", order, (2, 3, 4)).subarray(key)
+    assert (part.shape, part.strides, part.ews, part.order) == (shape, strides, ews, order)
+
+
+@pytest.mark.parametrize("key", [5, (0, 3), (0, 0, 0), (Ellipsis, Ellipsis), 1.5, "a", [0, 1]])
+def test_d16_what_is_no_basic_index(key):
+    """D16: `subarray` is basic indexing, and refuses all else."""
+    with pytest.raises(OutOfRangeError):
+        ShapeDescriptor("float32", "c", (2, 3)).subarray(key)
+
+
+def test_d16_blocked_axes():
+    """D16: the surroundings of a part are elements of others: a blocked axis is cut between blocks only."""
+    d = ShapeDescriptor.from_tag((2, 17, 5, 4), "nChw8c")
+    part = d.subarray((slice(None), slice(16, 17)))
+    assert (part.padded_shape, part.strides, part.offset) == ((2, 8, 5, 4), (480, 160, 32, 8), 320)  # oneDNN's create_submemory says the same
+    assert d.subarray((1, slice(None), 2)).inner_blocks == ((0, 8),)
+    for key in ((0, slice(0, 12)), (0, slice(3, None)), (0, 5), (0, slice(None, None, -1))):
+        with pytest.raises(UnsupportedLayoutError, match="reorder"):
+            d.subarray(key)
+
+
+def test_d17_views_may_have_zero_and_negative_strides():
+    """D17: `validate()` tells what a fresh allocation cannot have."""
+    turned = ShapeDescriptor("float32", "c", (4, 5)).subarray((slice(None, None, -1),))
+    assert turned.strides == (-5, 1)
+    assert turned.offset == 15
+    assert turned.validate() & ShapeStatus.NEGATIVE_STRIDE
+    assert not turned.validate() & ShapeStatus.OUT_OF_BUFFER
+    assert turned.allocLength() == 20
+    broadcast = ShapeDescriptor("float32", "c", (4, 5), (0, 1))
+    assert broadcast.validate() & ShapeStatus.ZERO_STRIDE
+    assert broadcast.allocLength() == 5
+    outside = ShapeDescriptor("float32", "c", (3,), (-1,))
+    assert outside.validate() & ShapeStatus.OUT_OF_BUFFER
+    with pytest.raises(LayoutError, match="-2") as caught:
+        outside.allocLength()
+    assert caught.value.status == ShapeStatus.OUT_OF_BUFFER
+
+
+@pytest.mark.parametrize(("order", "shape", "pads", "length"), [("c", (4, 5), (2, 0), 30), ("f", (4, 5), (0, 3), 32), ("c", (5,), (3,), 8)])
+def test_d18_outermost_padding_counts(order, shape, pads, length):
+    """D18: Padding of the outermost axis, and of a vector, counts."""
+    d = padded("float32", order, shape, pads, pads)
+    assert d.has_padded_buffer
+    assert d.allocLength() == length
+    assert d.span_length() == length
+
+
+@pytest.mark.parametrize(
+    ("pads", "before"), [((-1, 0), None), ((1, 2), (2, 0)), ((0, 2), (0, -1)), ((1,), (0, 0)), ((1, 2, 3), None), ((1, 2, 3), (0, 0)), (None, (0,))]
+)
+@pytest.mark.parametrize("order", ORDERS)
+def test_d19_padding_rules(order, pads, before):
+    """D19: Negative paddings, offsets beyond their padding, more offsets than paddings and more paddings than axes are refused."""
+    with pytest.raises(LayoutError) as caught:
+        padded("float32", order, (4, 5), pads, before)
+    assert caught.value.status == ShapeStatus.INCORRECT_PADDING
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ShapeDescriptor("float32", "c", (2**62,)),
+        lambda: ShapeDescriptor("int8", "c", (2**40, 2**40)),
+        lambda: ShapeDescriptor("int8", "c", (0, 2**40, 2**40)),
+        lambda: ShapeDescriptor("float64", "c", (2, 2), (2**62, 1)),
+        lambda: ShapeDescriptor("int8", "c", (2**70,)),
+        lambda: ShapeDescriptor("int8", "c", (2, 2), (2**70, 1)),
+        lambda: ShapeDescriptor("int8", "c", (2, 2), (-(2**63), 1)),
+        lambda: ShapeDescriptor("int8", "c", (2,), offset=2**63 - 1),
+        lambda: padded("float32", "c", (2**30, 2**30), (2**31, 2**31)),
+        lambda: padded("int8", "c", (1,), (2**63 - 1,)),
+        lambda: ShapeDescriptor.from_tag((2**61, 3), "aB8b", "float32"),
+        lambda: ShapeDescriptor.from_tag((2**62, 2**62), "aB16b", "int8"),
+        lambda: ShapeDescriptor("int8", "c", (4,), (2**62,)),
+        lambda: ShapeDescriptor("int8", "c", (2, 2), (2**63 - 1, 2**63 - 1)),
+    ],
+)
+def test_d20_overflow(make):
+    """D20: sizes in bytes that outgrow the signed machine word are refused with `OVERFLOW`."""
+    with pytest.raises(LayoutError) as caught:
+        make()
+    assert caught.value.status == ShapeStatus.OVERFLOW
+
+
+@pytest.mark.parametrize("shape", [(-1,), (3, -2), (2.5,), ("a",), "ab", None, ((1, 2),)])
+def test_d20_extents(shape):
+    """D20: negative extents with `INCORRECT_SHAPE`, and all that is no integer."""
+    with pytest.raises(LayoutError) as caught:
+        ShapeDescriptor("float32", "c", shape)
+    assert caught.value.status == ShapeStatus.INCORRECT_SHAPE
+
+
+def test_d20_other_arguments():
+    """D20: what is no order, offset or block is refused too."""
+    for make, status in (
+        (lambda: ShapeDescriptor("float32", "a", (1,)), ShapeStatus.INCORRECT_SHAPE),
+        (lambda: ShapeDescriptor("float32", "c", (1,), offset=-1), ShapeStatus.OUT_OF_BUFFER),
+        (lambda: ShapeDescriptor("float32", "c", (1, 2), axes=(0, 0)), ShapeStatus.INCORRECT_RANK),
+        (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((2, 4),)), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((0, 0),)), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor("float32", "c", (1, 2), paddings=(1, 1), padding_offsets=(1, 1)), ShapeStatus.OUT_OF_BUFFER),
+    ):
+        with pytest.raises(LayoutError) as caught:
+            make()
+        assert caught.value.status == status
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "U3", object, "nothing", None, np.dtype(">f4"), np.dtype([("a", "f4")])])
+def test_d20_unknown_element_types(dtype):
+    """D20: the sizes in bytes are those of a known element type."""
+    with pytest.raises(nd.DTypeError, match="bfloat16"):
+        ShapeDescriptor(dtype, "c", (1,))
+
+
+def test_d21_rank():
+    """D21: More than 32 axes, and a number of strides other than the rank, are refused with `INCORRECT_RANK`."""
+    assert ShapeDescriptor("int8", "c", (1,) * 32).rank == 32
+    for make in (lambda: ShapeDescriptor("int8", "c", (1,) * 33), lambda: ShapeDescriptor("int8", "c", (2, 3), (1,))):
+        with pytest.raises(LayoutError) as caught:
+            make()
+        assert caught.value.status == ShapeStatus.INCORRECT_RANK
+
+
+@given(st.data())
+def test_d22_unit_axes_never_break_a_rule(data):
+    """D22: Axes of extent 1 never break a rule."""
+    dense = data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=3))
+    shape, strides = [], []
+    for n, s in zip(dense, numpy_strides("c", tuple(dense)), strict=True):
+        shape += [n, 1]
+        strides += [s, data.draw(st.integers(-5, 100))]
+    d = ShapeDescriptor("float32", "c", shape, strides)
+    assert d.validate() == 0
+    assert d.allocLength() == math.prod(dense)
+    assert d.is_contiguous
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0, 2)])
+@pytest.mark.parametrize("strides", [None, "ones"])
+def test_d23_empty(order, shape, strides):
+    """D23: Empty shapes are valid, whatever their strides, with length, span and allocation 0."""
+    plain = ShapeDescriptor("float32", order, shape, None if strides is None else (1,) * len(shape))
+    for d in (plain, padded("float32", order, shape, (2,) * len(shape), (1,) * len(shape))):
+        assert d.is_empty
+        assert d.validate() == 0
+        assert (d.length, d.span_length(), d.allocLength()) == (0, 0, 0)
+        assert d.to_shape_info()[-3] & 8
+        assert d.is_contiguous
+
+
+def test_libnd4j_conformance():
+    """D1: libnd4j's own expectations; cases with a quirk are the deviations D18 to D23."""
+    deviations = {
+        "outer_padding_dropped", "rank1_padding_dropped", "negative_padding_accepted", "negative_offset_accepted", "padded_empty_not_flagged_empty",
+        "negative_alloc_length", "empty_alloc_not_zero", "empty_fails_own_validate", "unit_dim_stride_checked", "zero_stride_asymmetry",
+        "negative_stride_accepted", "ews_bit_depends_on_scan_order", "address_out_of_buffer",
+    }  # fmt: skip
+    checked = 0
+    for case in conformance("libnd4j_shape_descriptor.json")["cases"]:
+        if case.get("quirks"):
+            assert set(case["quirks"]) <= deviations, case["id"]
+            continue
+        expect = case["expect"]
+        head = case["dtype"], case["order"], case["shape"]
+
+        if "create_error" in expect:
+            with pytest.raises(LayoutError) as caught:
+                padded(*head, case["paddings"], case["padding_offsets"])
+            assert caught.value.status == ShapeStatus.INCORRECT_PADDING
+            checked += 1
+            continue
+        if case["call"] == "ShapeDescriptor":
+            d = ShapeDescriptor(*head, case.get("strides"), case.get("ews"))
+        else:
+            d = padded(*head, case["paddings"], case.get("padding_offsets"))
+        found = {
+            "validate": int(d.validate()), "strides": list(d.strides), "ews": d.ews, "has_padded_buffer": d.has_padded_buffer,
+            "shape_info": d.to_shape_info(), "offset": d.offset,
+        }  # fmt: skip
+        if d.validate() == 0:
+            found |= {"alloc_length": d.allocLength(), "alloc_bytes": d.allocLength() * d.itemsize}
+            found["first_last_address"] = [d.offset_of((0,) * d.rank), d.span_length() - 1]
+        for name, value in found.items():
+            if expect.get(name) is not None:
+                assert value == expect[name], (case["id"], name)
+        checked += 1
+    assert checked >= 70
+
+
+def test_libnd4j_relations():
+    """D9: equality compares every field (libnd4j's relation cases)."""
+
+    def build(spec):
+        return ShapeDescriptor.from_shape_info(spec["shape_info"]) if "shape_info" in spec else ShapeDescriptor(spec["dtype"], spec["order"], spec["shape"])
+
+    for case in conformance("libnd4j_shape_descriptor.json")["relation_cases"]:
+        a, b = build(case["a"]), build(case["b"])
+        found = a < b if case["call"] == "less than" else a.shape == b.shape if "soft" in case["call"] else a == b
+        assert found == case["expect"], case["id"]
+
+
+def test_libnd4j_views():
+    """D16: libnd4j's view cases: subarrays, permutes and transposes."""
+    for case in conformance("libnd4j_shape_descriptor.json")["view_cases"]:
+        expect = case["expect"]
+        if case["call"] == "transpose shape info":
+            d = ShapeDescriptor.from_shape_info(case["shape_info"])
+            turned = d.permute(tuple(reversed(range(d.rank))))
+            want = ShapeDescriptor.from_shape_info(expect["shape_info"])
+            assert (turned.shape, turned.strides, turned.order) == (want.shape, want.strides, want.order), case["id"]
+            continue
+        base = case["array"]
+        d = ShapeDescriptor(base["dtype"], base["order"], base["shape"], base.get("strides"), base.get("ews"))
+        if case["call"] == "subarray":
+            fixed = {int(axis): i for axis, i in case["fixed_axes"].items()}
+            keep = case["keep_unit_dims"]
+            d = d.subarray(tuple((slice(fixed[a], fixed[a] + 1) if keep else fixed[a]) if a in fixed else slice(None) for a in range(d.rank)))
+        elif case["call"] == "permute":
+            d = d.permute(case["axes"])
+        else:
+            x = nd.NdArray(d) if d.validate() == 0 else nd.zeros(d.shape)
+            if "axes" in case:
+                x = x.permute(case["axes"])
+            d = x.reshape(tuple(case["new_shape"])).descriptor
+        for name in ("shape", "strides"):
+            if name in expect:
+                assert list(getattr(d, name)) == expect[name], case["id"]
+        for name in ("ews", "order", "offset"):
+            if name in expect:
+                assert getattr(d, name) == expect[name], case["id"]
