@@ -31,8 +31,20 @@ __all__ = ["NdArray"]
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector we load
 
-# Strides of these views let two elements share a cell, so writing to one would write to another.
-OVERLAPPING = ShapeStatus.ZERO_STRIDE | ShapeStatus.INCORRECT_STRIDES
+
+cdef bint cells_may_be_shared(const Layout *layout):
+    """Whether strides let two elements share a cell, so that writing to one would write to another."""
+    cdef Py_ssize_t reach = 1
+    cdef int i
+    outer = [layout.padded_shape[i] for i in range(layout.rank)]
+    for i in range(layout.block_count):
+        outer[layout.block_axes[i]] //= layout.block_sizes[i]
+        reach *= layout.block_sizes[i]
+    for stride, extent in sorted([(abs(layout.strides[i]), outer[i]) for i in range(layout.rank) if outer[i] > 1]):
+        if stride < reach:
+            return True
+        reach = stride * extent
+    return False
 
 
 cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
@@ -145,7 +157,8 @@ cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *fo
         raise MemoryError
     for i in range(layout.rank):
         numbers[i] = layout.shape[i]
-        numbers[layout.rank + i] = layout.strides[i] * layout.itemsize
+        # Nothing is reached through the strides of an empty array; consumers take these for contiguous.
+        numbers[layout.rank + i] = layout.strides[i] * layout.itemsize if layout.length else layout.itemsize
     view.buf = array.data()
     view.itemsize = layout.itemsize
     view.len = layout.length * layout.itemsize
@@ -221,6 +234,10 @@ cdef object encoded(object dtype, object value):
         if values.dtype.kind not in "fiub":
             raise DTypeError(f"cannot write {values.dtype} values to a bfloat16 array")
         return dtypes.float32_to_bfloat16(values.astype(np.float32))
+    if dtype == np.bool_ and not isinstance(value, (bool, np.bool_)):
+        values = np.asarray(value)
+        if values.dtype.kind in "iu" and ((values == 0) | (values == 1)).all():
+            return values.astype(np.bool_)
     return value
 
 
@@ -313,7 +330,7 @@ cdef NdArray as_ndarray(object x):
     made = NdArray.__new__(NdArray)
     made.descriptor = make_descriptor(row.dtype, "c", axes, tuple(shape), tuple(strides), None, -low // row.itemsize, none, none, ())
     made.buffer = buffer
-    made.readonly = (<Buffer> buffer).readonly or bool(made.descriptor.validate() & OVERLAPPING)
+    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(&made.descriptor.layout)
     return made
 
 
@@ -376,7 +393,7 @@ cdef class NdArray:
                 raise LayoutError(f"the buffer at {<uintptr_t> memory.data:#x} is misaligned: {descriptor.dtype} elements lie on multiples of {itemsize} bytes")
         self.descriptor = descriptor
         self.buffer = memory
-        self.readonly = memory.readonly or bool(status & OVERLAPPING)
+        self.readonly = memory.readonly or cells_may_be_shared(&descriptor.layout)
 
     cdef char *data(self) noexcept:
         return self.buffer.data + self.descriptor.layout.offset * self.descriptor.layout.itemsize
@@ -875,7 +892,8 @@ cdef class NdArray:
         cdef ShapeDescriptor layout = self.descriptor
         values = decoded(self) if isinstance(layout.dtype, dtypes.BFloat16) else gathered(self)
         parts = [np.array2string(values, separator=", ", prefix="NdArray(", threshold=100), f"shape={layout.shape}", f"dtype={layout.dtype}"]
-        parts.append(f"layout={layout.tag!r}" if layout.tag is not None else f"strides={layout.strides}")
+        if layout.rank:
+            parts.append(f"layout={layout.tag!r}" if layout.tag is not None else f"strides={layout.strides}")
         if layout.has_padded_buffer:
             parts.append(f"paddings={layout.paddings}")
         if any(layout.padding_offsets):

@@ -1,0 +1,469 @@
+"""ADR 0002: buffers and ownership (D5, lifetimes, is in test_lifetimes.py)."""
+
+import array
+import mmap
+import operator
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from nd4jlike import LayoutError, NdArray, ShapeDescriptor, UnsupportedLayoutError
+from tests.small import ORDERS, bigger, numbered, small_cases
+from tests.strategies import DTYPES, descriptors, keys_of, padded_descriptors
+
+NUMPY_DTYPES = tuple(name for name in DTYPES if name != "bfloat16")
+
+
+def cells(x):
+    """A copy of the whole buffer as bytes; made through the elements of the hosting array, not through an export of the buffer."""
+    return x.hosting_array().to_numpy(copy=True)
+
+
+def padded_pair(shape, pads, before, order, dtype=np.float32, fill=9):
+    """An NdArray and its oracle: a NumPy array inside a bigger one. Same elements, same padding."""
+    x = nd.create(shape, dtype=dtype, order=order, paddings=pads, padding_offsets=before)
+    x.fill_padding(fill)
+    x[...] = numbered(shape, dtype)
+    room, inside = bigger(order, shape, pads, before, dtype, fill)
+    inside[...] = numbered(shape, dtype)
+    return x, room, inside
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_d1_new_memory_is_zero_and_aligned_at_the_first_element(dtype, order):
+    """D1: New memory is zeroed, elements and padding, and element (0, .., 0) lies on a multiple of 64 bytes."""
+    for shape, pads, before in ((), (), ()), ((5,), (3,), (2,)), ((3, 4, 7), (1, 2, 5), (1, 0, 3)), ((0, 3), (1, 1), (1, 1)):
+        x = NdArray(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, pads, before))
+        assert x.buffer.nbytes == x.descriptor.allocLength() * x.itemsize
+        assert (x.buffer.address + x.descriptor.offset * x.itemsize) % 64 == 0
+        assert not any(bytes(x.buffer))
+
+
+@pytest.mark.parametrize("kind", ["bytearray", "mmap", "numpy", "array", "buffer", "memoryview"])
+def test_d2_wrapping_is_zero_copy(kind):
+    """D2: Wrapping is zero-copy: any object that exports one contiguous run of bytes."""
+    memory = {
+        "bytearray": lambda: bytearray(64), "mmap": lambda: mmap.mmap(-1, 64), "numpy": lambda: np.zeros(16, np.float32),
+        "array": lambda: array.array("f", [0] * 16), "buffer": lambda: nd.zeros(16).buffer, "memoryview": lambda: memoryview(bytearray(64)),
+    }[kind]()  # fmt: skip
+    x = NdArray(ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (1, 2), (1, 1)), memory)
+    x[1, 2] = 5
+    assert np.frombuffer(memory, np.float32)[x.descriptor.offset_of((1, 2))] == 5
+    assert x.buffer.owner is memory or kind == "buffer"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "view",
+    [lambda a: a, lambda a: a[::2, :, 1:], lambda a: a[::-1, ::-2], lambda a: a.transpose(2, 0, 1), lambda a: np.broadcast_to(a[:1], a.shape), lambda a: a[1, 2, 3, ...], lambda a: a[:0]],
+)  # fmt: skip
+def test_d2_asarray_wraps_strided_exports(dtype, view):
+    """D2: `asarray` wraps strided exports (NumPy arrays of any strides) too."""
+    import ml_dtypes
+
+    base = np.arange(60).reshape(3, 4, 5).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    source = view(base)
+    x = nd.asarray(source)
+    assert x.shape == source.shape
+    assert np.array_equal(x.to_numpy().astype(float), np.asarray(source).astype(float))
+    if source.size > 1 and source.flags.writeable:
+        x[...] = 1
+        assert (source.astype(float) == 1).all()
+    assert x.readonly == (not source.flags.writeable)
+
+
+def test_d2_asarray():
+    """D2: Wrapping is zero-copy; what exports no memory is copied, unless that is forbidden."""
+    x = nd.zeros((2, 3))
+    assert nd.asarray(x) is x
+    assert nd.asarray([[1, 2], [3, 4]]).shape == (2, 2)
+    assert nd.asarray(np.zeros(3), dtype="float32").dtype == np.float32
+    assert not np.shares_memory(nd.array(base := np.zeros(3)).to_numpy(), base)
+    assert nd.array(x) is not x
+    for obj, kw in (([1, 2], {}), (np.zeros(3), {"dtype": "float32"})):
+        with pytest.raises(UnsupportedLayoutError, match="copy=False"):
+            nd.asarray(obj, copy=False, **kw)
+
+
+def test_d3_too_small():
+    """D3: A buffer that is smaller than `allocLength()` is refused, with both figures."""
+    d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 1))
+    assert NdArray(d, bytearray(32)).shape == (2, 3)
+    with pytest.raises(LayoutError, match="31 bytes, the layout needs 32"):
+        NdArray(d, bytearray(31))
+
+
+def test_d3_misaligned():
+    """D3: misaligned for its element type: refused."""
+    memory = memoryview(bytearray(64))
+    with pytest.raises(LayoutError, match="misaligned"):
+        NdArray(ShapeDescriptor("float32", "c", (2,)), memory[1:])
+    assert NdArray(ShapeDescriptor("int8", "c", (2,)), memory[1:]).size == 2
+    with pytest.raises(LayoutError, match="misaligned"):
+        nd.asarray(np.frombuffer(bytearray(33), np.uint8)[1:].view(np.float64))
+
+
+@pytest.mark.parametrize("memory", [5, "text", None.__class__, [1, 2]])
+def test_d3_no_buffer(memory):
+    """D3: no buffer at all: refused."""
+    with pytest.raises(UnsupportedLayoutError, match="buffer"):
+        NdArray(ShapeDescriptor("int8", "c", (2,)), memory)
+
+
+def test_d3_not_contiguous():
+    """D3: not contiguous: refused."""
+    with pytest.raises(UnsupportedLayoutError, match="contiguous"):
+        NdArray(ShapeDescriptor("int8", "c", (2,)), np.zeros((4, 4), np.int8)[:, ::2])
+    row = np.zeros((3, 4), np.dtype([("a", "i1"), ("b", "f4")]))["b"]
+    with pytest.raises(UnsupportedLayoutError, match="bytes"):
+        nd.asarray(row)
+
+
+@pytest.mark.parametrize(("shape", "strides", "status"), [((3, 4), (3, 1), 1), ((3, 4), (0, 1), 9), ((3,), (-1,), 16 | 32)])
+def test_d3_layouts_that_no_memory_can_have(shape, strides, status):
+    """D3: a layout that no memory can have is refused with its status."""
+    with pytest.raises(LayoutError) as caught:
+        NdArray(ShapeDescriptor("float32", "c", shape, strides))
+    assert caught.value.status & status
+
+
+def test_d3_arguments():
+    """D3: no buffer at all, no descriptor at all."""
+    with pytest.raises(TypeError):
+        NdArray(None)
+    with pytest.raises(TypeError):
+        NdArray((2, 3))
+    with pytest.raises(TypeError):
+        nd.Buffer()
+    with pytest.raises(AttributeError):
+        nd.zeros(3).__init__(ShapeDescriptor("int8", "c", (1,)))
+
+
+@pytest.mark.parametrize("memory", [bytes(64), memoryview(bytearray(64)).toreadonly()])
+def test_d4_read_only_memory(memory):
+    """D4: An array over read-only memory is read-only: writing to it raises, and so does asking for a writable export."""
+    x = NdArray(ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (1, 1)), memory)
+    assert x.readonly
+    assert x[1:].readonly
+    assert x.permute((1, 0)).readonly
+    assert x.hosting_array().readonly
+    assert not x.to_numpy().flags.writeable
+    for write in (lambda: operator.setitem(x, 0, 1), lambda: operator.setitem(x, (0, 0), 1), lambda: x.fill_padding(1)):
+        with pytest.raises(LayoutError, match="read-only"):
+            write()
+    with pytest.raises(BufferError):
+        memoryview(x.buffer).cast("B").__setitem__(0, 1) if not memoryview(x.buffer).readonly else (_ for _ in ()).throw(BufferError)
+    assert bytes(memory) == bytes(64)
+
+
+def test_d4_shared_cells():
+    """D4: so is one whose strides let two elements share a cell."""
+    windows = NdArray(ShapeDescriptor("float32", "c", (3, 2), (1, 1)), bytearray(64))
+    assert windows.readonly
+    with pytest.raises(LayoutError, match="read-only"):
+        windows[...] = 1
+
+
+@given(padded_descriptors(NUMPY_DTYPES), st.data())
+def test_d6_views_and_elements(d, data):
+    """D6: Basic indexing makes views that share the buffer; an index for every axis gives the element."""
+    x, room, inside = padded_pair(d.shape, d.paddings, d.padding_offsets, d.order, d.dtype, 1)
+    key = data.draw(keys_of(d.shape))
+    expected = inside[key]
+    view = x[key]
+    assert np.array_equal(np.asarray(view), expected)
+    if isinstance(view, NdArray):
+        assert view.buffer is x.buffer
+        assert np.array_equal(view.to_numpy(), expected)
+        view[...] = numbered(view.shape, d.dtype)
+        expected[...] = numbered(expected.shape, d.dtype)
+    else:
+        assert isinstance(view, np.generic)
+        x[key] = 1
+        inside[key] = 1
+    assert np.array_equal(cells(x), room), "elements and padding of the whole buffer"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_d6_assignment_writes_elements_only(order):
+    """D6: `x[key] = y` broadcasts and writes logical elements only."""
+    for shape, pads, before in small_cases():
+        x, room, inside = padded_pair(shape, pads, before, order)
+        for value in (7, np.arange(shape[-1]), numbered(shape) * 2, x):
+            x[...] = value
+            inside[...] = inside.copy() if value is x else value
+            assert np.array_equal(cells(x), room), (shape, pads, value)
+        x[0] = 3
+        inside[0] = 3
+        x[..., ::-1] = numbered(shape)
+        inside[..., ::-1] = numbered(shape)
+        assert np.array_equal(cells(x), room)
+
+
+def test_d6_overlapping_assignment():
+    """D6: `x[key] = y` writes what y was before."""
+    x = nd.arange(8, dtype="int32")
+    x[1:] = x[:-1]
+    assert x.to_numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
+def test_d6_blocked_elements():
+    """D6: an index for every axis gives the element, blocked axes included."""
+    x = NdArray(ShapeDescriptor.from_tag((2, 17, 3, 2), "nChw8c"))
+    x[...] = numbered(x.shape)
+    assert np.array_equal(x.to_numpy(), numbered(x.shape))
+    assert x[1, 16, 2, -1] == numbered(x.shape)[1, 16, 2, 1]
+    x[0, -1, 0, 0] = 99
+    assert x.to_numpy()[0, 16, 0, 0] == 99
+    assert x[1, :, 2].shape == (17, 2)
+    assert x.check_padding()
+    with pytest.raises(UnsupportedLayoutError, match="reorder"):
+        x[:, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda x: operator.setitem(x, Ellipsis, [[1, 2]]), LayoutError),
+        (lambda x: operator.setitem(x, Ellipsis, np.zeros((2, 2), np.int8)), LayoutError),
+        (lambda x: operator.setitem(x, 5, 0), IndexError),
+        (lambda x: operator.setitem(x, Ellipsis, 1.5), nd.DTypeError),
+        (lambda x: operator.setitem(x, Ellipsis, "a"), nd.Nd4jLikeError),
+        (lambda x: operator.setitem(x, Ellipsis, [[1, 2, 3], [4, 5, 1j]]), nd.DTypeError),
+        (lambda x: operator.setitem(x, Ellipsis, 300), OverflowError),
+        (lambda x: x.fill_padding(300), OverflowError),
+        (lambda x: x.fill_padding(0.5), nd.DTypeError),
+        (lambda x: x.fill_padding([1, 2]), nd.DTypeError),
+        (lambda x: x.check_padding("x"), nd.DTypeError),
+        (lambda x: x.reshape(4, 2), LayoutError),
+        (lambda x: x.squeeze(0), LayoutError),
+        (lambda x: x.permute((0, 0)), LayoutError),
+        (lambda x: bool(x), ValueError),
+        (lambda x: float(x), ValueError),
+        (lambda x: len(x[0, 0:1].reshape(())), TypeError),
+        (lambda x: x[1.5], IndexError),
+        (lambda x: x[[0, 1]], IndexError),
+    ],
+)
+def test_d7_failing_operations_write_nothing(make, error):
+    """D7: A failing operation raises an error of this library or the builtin that Python's protocols ask for, and writes nothing."""
+    x, room, _ = padded_pair((2, 3), (1, 2), (1, 1), "c", np.int8)
+    with pytest.raises(error):
+        make(x)
+    assert np.array_equal(cells(x), room)
+
+
+@given(padded_descriptors(NUMPY_DTYPES), st.data())
+def test_d8_protocols_describe_the_elements(d, data):
+    """D8: The buffer protocol, `__array__` and `to_numpy` describe the logical elements with their strides."""
+    x, _, inside = padded_pair(d.shape, d.paddings, d.padding_offsets, d.order, d.dtype, 1)
+    key = data.draw(keys_of(d.shape))
+    key = key if Ellipsis in key else (*key, Ellipsis)
+    view, expected = x[key], inside[key]
+    assert isinstance(view, NdArray)
+    exported = memoryview(view)
+    assert exported.shape == expected.shape
+    assert exported.format == memoryview(expected).format.replace("l", "q").replace("L", "Q")
+    if d.dtype != np.float16:  # memoryview knows no half floats
+        assert exported.tolist() == expected.tolist()
+    if expected.size:
+        assert [s for s, n in zip(exported.strides, exported.shape, strict=True) if n > 1] == [s for s, n in zip(expected.strides, expected.shape, strict=True) if n > 1]
+    assert (exported.c_contiguous, exported.f_contiguous) == (expected.flags.c_contiguous, expected.flags.f_contiguous)
+    for seen in (np.asarray(view), view.to_numpy(), view.to_numpy(copy=False), view.__array__()):
+        assert np.array_equal(seen, expected)
+        assert seen.dtype == expected.dtype
+        assert not seen.size or np.shares_memory(seen, x.to_numpy())
+    for copied in (np.array(view), view.to_numpy(copy=True), view.__array__(copy=True)):
+        assert np.array_equal(copied, expected)
+        assert not np.shares_memory(copied, x.to_numpy())
+
+
+def test_d8_what_cannot_be_expressed_is_refused():
+    """D8: what they cannot express (blocked layouts, bfloat16, contiguity that is not there) they refuse, and never copy silently."""
+    blocked = NdArray(ShapeDescriptor.from_tag((1, 17, 2, 2), "nChw8c"))
+    half = nd.zeros((2, 2), dtype="bfloat16")
+    inner = nd.create((2, 2), paddings=(0, 1))
+    for x in (blocked, half):
+        with pytest.raises(BufferError):
+            memoryview(x)
+    with pytest.raises(UnsupportedLayoutError, match="reorder"):
+        blocked.to_numpy(copy=False)
+    with pytest.raises(ValueError, match="copy=False"):
+        nd.zeros(3).__array__(np.float64, copy=False)
+    with pytest.raises(UnsupportedLayoutError, match="contiguous"):
+        zlib.crc32(inner)
+    assert nd.zeros(3).__array__(np.float64).dtype == np.float64
+    assert half.to_numpy().dtype.name == "bfloat16"
+    assert np.asarray(half).dtype.name == "bfloat16"
+
+
+def test_d8_bfloat16_without_ml_dtypes(monkeypatch):
+    """D8: bfloat16: refused, saying what to install."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(nd.MissingLibraryError, match="ml_dtypes"):
+        nd.zeros(2, dtype="bfloat16").to_numpy()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -2.5, 1.00390625, 1.01171875, 3.4e38, float("inf"), float("nan"), 1e-40])
+def test_d8_bfloat16_rounds_half_to_even(value):
+    """D8: bfloat16 values are float32 values rounded half to even (oracle: ml_dtypes)."""
+    import ml_dtypes
+
+    x = nd.full((3,), value, dtype="bfloat16")
+    expected = np.float32(value).astype(ml_dtypes.bfloat16)
+    assert np.array_equal(x.to_numpy()[0], expected, equal_nan=True)
+    assert np.array_equal(x[1], np.float32(expected), equal_nan=True)
+    assert np.array_equal(np.asarray(x.astype("float32")), np.full(3, np.float32(expected)), equal_nan=True)
+
+
+@given(padded_descriptors(NUMPY_DTYPES), st.data())
+def test_d9_views(d, data):
+    """D9: `permute`, `transpose`, `squeeze` are views; `reshape` is one wherever strides allow, and says so with `copy=False`."""
+    x, _, inside = padded_pair(d.shape, d.paddings, d.padding_offsets, d.order, d.dtype, 1)
+    axes = tuple(data.draw(st.permutations(range(d.rank))))
+    for view, expected in (
+        (x.permute(axes), inside.transpose(axes)),
+        (x.transpose(), inside.T),
+        (x.transpose(tuple(a - d.rank for a in axes)) if d.rank else x.T, inside.transpose(axes)),
+        (x.squeeze(), inside.squeeze()),
+    ):
+        assert np.array_equal(view.to_numpy(), expected)
+        assert view.buffer is x.buffer
+    new_shape = data.draw(st.sampled_from([(-1,), (x.size,), (1, *x.shape), (*x.shape, 1), tuple(reversed(x.shape))]))
+    expected = inside.reshape(new_shape)
+    shares = expected.size > 0 and np.may_share_memory(expected, inside)
+    reshaped = x.reshape(new_shape)
+    assert np.array_equal(reshaped.to_numpy(), expected)
+    assert (reshaped.buffer is x.buffer) == shares
+    assert x.reshape(new_shape, copy=True).buffer is not x.buffer
+    if not shares:
+        with pytest.raises(UnsupportedLayoutError, match="copy=False"):
+            x.reshape(new_shape, copy=False)
+
+
+def test_d10_copies_and_conversions_keep_the_layout():
+    """D10: Operations write logical elements only: a copy has the padding of its source, a conversion has zeros."""
+    for order in ORDERS:
+        x, room, inside = padded_pair((2, 3), (1, 2), (1, 1), order)
+        same, converted = x.copy(), x.astype("int16")
+        assert same.descriptor == x.descriptor
+        assert same.buffer is not x.buffer
+        assert np.array_equal(cells(same), room)
+        assert converted.descriptor == x.descriptor.astype("int16")
+        assert np.array_equal(converted.to_numpy(), inside.astype(np.int16))
+        assert converted.check_padding()
+        assert np.array_equal(x[::-1].copy().to_numpy(), inside[::-1])
+        assert nd.zeros_like(x).descriptor == x.descriptor
+        assert nd.full_like(x[1:], 4).to_numpy().tolist() == np.full((1, 3), 4.0).tolist()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_d11_hosting_array(order):
+    """D11: `hosting_array()` is the padded buffer itself as an array of shape `padded_shape`."""
+    for shape, pads, before in small_cases():
+        x, room, _ = padded_pair(shape, pads, before, order)
+        host = x.hosting_array()
+        assert host.shape == x.descriptor.padded_shape == room.shape
+        assert host.buffer is x.buffer
+        assert np.array_equal(host.to_numpy(), room)
+        assert not host.descriptor.has_padded_buffer
+
+
+@given(descriptors, st.data())
+def test_d12_check_and_fill_padding(d, data):
+    """D12: `check_padding(value)` reports every padding cell that differs, with index, offset and value; neither touches an element."""
+    x = NdArray(d)
+    values = np.ones(d.shape) if d.dtype == "bool" else numbered(d.shape) % 100
+    x[...] = values.astype(np.float32 if d.dtype == "bfloat16" else d.dtype)
+    elements = {d.offset_of(i) for i in np.ndindex(d.shape)}
+    total = d.allocLength()
+    assert x.check_padding()
+    assert x.check_padding().cells == total - len(elements)
+    x.fill_padding(1)
+    assert np.array_equal(np.asarray(x.astype("float32").to_numpy()), values.astype(np.float32))
+    report = x.check_padding()
+    assert len(report) == total - len(elements)
+    assert bool(report) == (len(report) == 0)
+    assert x.check_padding(1)
+    assert set(report.offsets.tolist()) == set(range(total)) - elements
+    x.fill_padding(0)
+    assert x.check_padding()
+    if len(report):
+        at = data.draw(st.integers(0, len(report) - 1))
+        host = x.hosting_array()
+        position = tuple(i + b for i, b in zip(report.indices[at], d.padding_offsets, strict=True))
+        host[position] = 1
+        again = x.check_padding()
+        assert again.indices == (report.indices[at],)
+        assert again.offsets.tolist() == [report.offsets[at]]
+        assert [float(v) for v in again.values] == [1.0]
+        assert f"{report.indices[at]} at offset {report.offsets[at]} holds" in str(again)
+
+
+def test_d12_bit_by_bit():
+    """D12: `check_padding(value)` reports every padding cell that differs bit by bit: -0.0 is not 0.0, a NaN equals itself."""
+    x = nd.create((1, 1), paddings=(0, 1))
+    x.fill_padding(-0.0)
+    assert not x.check_padding(0.0)
+    assert x.check_padding(-0.0)
+    x.fill_padding(float("nan"))
+    assert x.check_padding(float("nan"))
+
+
+def test_d12_a_view_owns_the_padding_of_its_whole_axes():
+    """D12: `fill_padding(value)` of a view writes the padding that the view owns."""
+    x, room, _ = padded_pair((3, 2, 2), (0, 1, 2), (0, 1, 1), "c")
+    x[1].fill_padding(5)
+    mask = np.ones((3, 4), bool)
+    mask[1:, 1:3] = False
+    room[1][mask] = 5
+    assert np.array_equal(cells(x), room)
+    assert x[1].check_padding(5)
+    assert x[0].check_padding(9)
+    assert not x.check_padding(9)
+
+
+def test_d13_the_buffer_remembers_and_looks():
+    """D13: Wrapped memory, and memory whose padding was handed out writable, is looked at: dirty padding never reaches a result."""
+    weights = np.ones((3, 3, 4, 1), np.float32)
+    plan = nd.DepthwiseConv2d(weights)
+    dense = numbered((1, 5, 6, 4))
+    expected = np.asarray(plan(dense))
+    for dirt in ("fill", "host", "buffer", "wrapped"):
+        layout = plan.input_descriptor(dense.shape)
+        x = NdArray(layout, bytearray(layout.allocLength() * 4 + 64)) if dirt == "wrapped" else NdArray(layout)
+        x[...] = dense
+        assert np.array_equal(np.asarray(plan(x)), expected)
+        assert x.buffer.shared == (dirt == "wrapped")
+        if dirt == "fill":
+            x.fill_padding(7)
+        elif dirt == "buffer":
+            inside = set(x.descriptor.offset_of(i) for i in np.ndindex(x.shape))
+            raw = np.frombuffer(x.buffer, np.float32)
+            raw[[i for i in range(raw.size) if i not in inside]] = np.nan
+        else:
+            host = x.hosting_array()
+            for cell in x.check_padding(1).indices:
+                host[tuple(i + b for i, b in zip(cell, layout.padding_offsets, strict=True))] = np.nan
+        assert not x.check_padding()
+        assert np.array_equal(np.asarray(plan(x)), expected), dirt
+        x.fill_padding(0)
+        assert np.array_equal(np.asarray(plan(x)), expected), dirt
+
+
+def test_d14_repr():
+    """D14: `repr` shows elements, shape, element type, layout, padding and whether it is read-only."""
+    x = nd.create((1, 2), dtype="int8", paddings=(1, 2), padding_offsets=(0, 1))
+    assert repr(x) == "NdArray([[0, 0]], shape=(1, 2), dtype=int8, layout='ab', paddings=(1, 2), padding_offsets=(0, 1))"
+    assert repr(nd.asarray(np.frombuffer(b"ab", np.int8))) == "NdArray([97, 98], shape=(2,), dtype=int8, layout='a', readonly)"
+    assert "strides=(8,)" in repr(nd.zeros((8, 8))[:, 1])
+    assert "..." in repr(nd.zeros(1000))
+    assert "layout='aBcd8b'" in repr(NdArray(ShapeDescriptor.from_tag((1, 3, 1, 1), "nChw8c")))
+    assert repr(x.buffer) == "<nd4jlike.Buffer of 8 bytes, writable, our own>"
