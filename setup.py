@@ -50,9 +50,7 @@ def extension(module, flags=()):
 
 
 extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
-extensions += [
-    extension(f"nd4jlike.kernels._depthwise_{isa}", flags) for isa, flags in ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]}).items()
-]
+extensions += [extension(f"nd4jlike.kernels._depthwise_{isa}", flags) for isa, flags in ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]}).items()]
 extensions.append(extension("nd4jlike._cyutility"))
 
 setup(

@@ -1,6 +1,5 @@
 """Arrays whose memory layout you can see, choose, check and hand to anyone."""
 
-from nd4jlike.ndarray import NdArray
 from nd4jlike.buffer import Buffer
 from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
 from nd4jlike.descriptor import ShapeDescriptor
@@ -15,6 +14,7 @@ from nd4jlike.errors import (
     ShapeStatus,
     UnsupportedLayoutError,
 )
+from nd4jlike.ndarray import NdArray
 from nd4jlike.padding import PaddingReport
 
 __version__ = "0.1.0"

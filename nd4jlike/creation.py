@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nd4jlike import dtypes
-from nd4jlike.ndarray import NdArray, wrap_array
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import UnsupportedLayoutError
+from nd4jlike.ndarray import NdArray, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    Shape = int | Sequence[int]
-    DTypeLike = npt.DTypeLike | dtypes.BFloat16
+    _Shape = int | Sequence[int]
+    _DTypeLike = npt.DTypeLike | dtypes.BFloat16
 
 __all__ = [
     "arange",
@@ -37,9 +37,9 @@ __all__ = [
 
 
 def create(
-    shape: Shape,
+    shape: _Shape,
     *,
-    dtype: DTypeLike = "float32",
+    dtype: _DTypeLike = "float32",
     order: str = "c",
     paddings: Sequence[int] | None = None,
     padding_offsets: Sequence[int] | None = None,
@@ -77,7 +77,7 @@ def create(
     return NdArray(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets))
 
 
-def zeros(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
     """Create an array of zeros; `padding` as for `create`.
 
     Parameters
@@ -104,7 +104,7 @@ def zeros(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **paddin
     return create(shape, dtype=dtype, order=order, **padding)
 
 
-def empty(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
     """Create an array whose elements are yet to be written; its padding is zero.
 
     Parameters
@@ -131,7 +131,7 @@ def empty(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **paddin
     return create(shape, dtype=dtype, order=order, **padding)
 
 
-def full(shape: Shape, fill_value: Any, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
     """Create an array of one value; its padding is zero.
 
     Parameters
@@ -162,7 +162,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike = "float32", order: str
     return made
 
 
-def ones(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
     """Create an array of ones; its padding is zero.
 
     Parameters
@@ -189,7 +189,7 @@ def ones(shape: Shape, dtype: DTypeLike = "float32", order: str = "c", **padding
     return full(shape, 1, dtype, order, **padding)
 
 
-def arange(*args: float, dtype: DTypeLike = "float32") -> NdArray:
+def arange(*args: float, dtype: _DTypeLike = "float32") -> NdArray:
     """Create a vector of evenly spaced values.
 
     Parameters
@@ -215,7 +215,7 @@ def arange(*args: float, dtype: DTypeLike = "float32") -> NdArray:
     return made
 
 
-def _like(x: Any, dtype: DTypeLike | None) -> NdArray:
+def _like(x: Any, dtype: _DTypeLike | None) -> NdArray:
     """Zeros in the layout of `x`, dense where no memory can be laid out so."""
     layout = asarray(x).descriptor
     if layout.validate() or layout.allocLength() != math.prod(layout.padded_shape):
@@ -223,7 +223,7 @@ def _like(x: Any, dtype: DTypeLike | None) -> NdArray:
     return NdArray(layout if dtype is None else layout.astype(dtype))
 
 
-def zeros_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     """Create zeros in the shape and layout of `x`.
 
     Parameters
@@ -247,7 +247,7 @@ def zeros_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
     return _like(x, dtype)
 
 
-def empty_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     """Create an array in the shape and layout of `x` whose elements are yet to be written.
 
     Parameters
@@ -270,7 +270,7 @@ def empty_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
     return _like(x, dtype)
 
 
-def full_like(x: Any, fill_value: Any, dtype: DTypeLike | None = None) -> NdArray:
+def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArray:
     """Create an array of one value in the shape and layout of `x`.
 
     Parameters
@@ -297,7 +297,7 @@ def full_like(x: Any, fill_value: Any, dtype: DTypeLike | None = None) -> NdArra
     return made
 
 
-def ones_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
+def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     """Create ones in the shape and layout of `x`.
 
     Parameters
@@ -320,7 +320,7 @@ def ones_like(x: Any, dtype: DTypeLike | None = None) -> NdArray:
     return full_like(x, 1, dtype)
 
 
-def asarray(obj: Any, copy: bool | None = None, dtype: DTypeLike | None = None) -> NdArray:
+def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None) -> NdArray:
     """Make an array of `obj`, zero-copy where it exports memory.
 
     Parameters
@@ -367,7 +367,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: DTypeLike | None = None) 
     return found.copy() if copy and shares else found
 
 
-def array(obj: Any, dtype: DTypeLike | None = None) -> NdArray:
+def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
     """Make a new array with the elements of `obj`.
 
     Parameters

@@ -873,7 +873,7 @@ cdef class ShapeDescriptor:
         >>> d.hosting()
         ShapeDescriptor('float32', 'c', (5, 8))
         """
-        cdef Py_ssize_t low, high
+        cdef Py_ssize_t low
         if is_empty_layout(&self.layout):
             return self
         # The hosting cells of a view with reversed axes start at its own first element.
@@ -1050,7 +1050,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
             try:
                 start = operator.index(k)
             except (TypeError, OverflowError):
-                raise OutOfRangeError(f"index {k!r} of axis {axis} is neither an integer, a slice, Ellipsis nor None: views are made by basic indexing") from None
+                raise OutOfRangeError(f"index {k!r} of axis {axis} is neither an integer, a slice, Ellipsis nor None, as basic indexing has it") from None
             if not -n <= start < n:
                 raise OutOfRangeError(f"index {start} is outside axis {axis} of extent {n}: shape={self.shape}")
             if block_product(&self.layout, axis) > 1:

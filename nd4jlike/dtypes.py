@@ -11,7 +11,21 @@ from nd4jlike.errors import DTypeError, MissingLibraryError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["BFloat16", "DType", "DTypeCodes", "bfloat16", "by_arm_compute", "by_libnd4j_flags", "by_onednn", "codes", "dtype"]
+__all__ = [
+    "BFloat16",
+    "DType",
+    "DTypeCodes",
+    "bfloat16",
+    "bfloat16_to_float32",
+    "bits_dtype",
+    "by_arm_compute",
+    "by_libnd4j_flags",
+    "by_onednn",
+    "codes",
+    "dtype",
+    "float32_to_bfloat16",
+    "numpy_dtype",
+]
 
 
 class BFloat16:
@@ -120,16 +134,16 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
         For a type that no row has, and for byte orders other than the machine's.
     """
     name = spec if isinstance(spec, str) else getattr(spec, "name", None)
-    if isinstance(name, str):
-        row = _BY_NAME.get(name) or _BY_LIBND4J.get(name)
-        if row is not None and getattr(spec, "isnative", True):
-            return row
-    try:
-        found = np.dtype(spec)
-    except TypeError:
-        found = None
-    if spec is not None and found is not None and found.isnative and found.name in _BY_NAME:
-        return _BY_NAME[found.name]
+    row = _BY_NAME.get(name) or _BY_LIBND4J.get(name) if isinstance(name, str) else None
+    if row is None and spec is not None and not isinstance(spec, BFloat16):
+        try:
+            found = np.dtype(spec)
+        except TypeError:
+            pass
+        else:
+            row = _BY_NAME.get(found.name) if found.isnative else None
+    if row is not None and getattr(spec, "isnative", True):
+        return row
     raise DTypeError(f"no element type {spec!r}: it must be one of {', '.join(_BY_NAME)}, in native byte order")
 
 
@@ -199,7 +213,8 @@ def numpy_dtype(spec: DType) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         raise MissingLibraryError("NumPy has no bfloat16; pip install ml_dtypes adds it") from error
-    return np.dtype(ml_dtypes.bfloat16)
+    carrier: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return carrier
 
 
 def bits_dtype(spec: DType) -> np.dtype[Any]:
@@ -215,5 +230,5 @@ def float32_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint1
 
 
 def bfloat16_to_float32(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """The float32 values of bfloat16 bits; exact."""
+    """Widen bfloat16 bits to float32; exact."""
     return (bits.astype(np.uint32) << 16).view(np.float32)

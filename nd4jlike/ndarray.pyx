@@ -18,7 +18,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
-from nd4jlike.descriptor cimport MAX_RANK, Layout, ShapeDescriptor, make_descriptor
+from nd4jlike.descriptor cimport Layout, ShapeDescriptor, make_descriptor
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from nd4jlike import dtypes
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.padding import PaddingReport
 
-__all__ = ["NdArray"]
+__all__ = ["NdArray", "wrap_array"]
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector we load
@@ -148,8 +148,11 @@ cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *fo
     if flags & PyBUF_WRITABLE and array.readonly:
         raise BufferError("the array is read-only")
     c_run, f_run = is_run(layout, False), is_run(layout, True)
-    if (flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS and not c_run) or (flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not f_run) or (
-        flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS and not (c_run or f_run)) or (flags & PyBUF_STRIDES != PyBUF_STRIDES and not c_run):
+    if (
+        (not c_run and (flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS or flags & PyBUF_STRIDES != PyBUF_STRIDES))
+        or (not f_run and flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS)
+        or (not c_run and not f_run and flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS)
+    ):
         raise UnsupportedLayoutError(f"a contiguous export was asked for, the elements are not: {array.descriptor!r}; reorder to a dense layout first")
 
     numbers = <Py_ssize_t *> malloc(<size_t> (2 * layout.rank + 1) * sizeof(Py_ssize_t))
@@ -791,7 +794,8 @@ cdef class NdArray:
             strides = tuple([stride // self.itemsize for stride in reshaped.strides])
             axes = tuple(sorted(range(reshaped.ndim), key=lambda axis: (-abs(strides[axis]), axis)))
             none = (0,) * reshaped.ndim
-            return view_of(self, make_descriptor(self.dtype, self.descriptor.order, axes, reshaped.shape, strides, None, self.descriptor.offset, none, none, ()))
+            start = self.descriptor.layout.offset
+            return view_of(self, make_descriptor(self.dtype, self.descriptor.order, axes, reshaped.shape, strides, None, start, none, none, ()))
         if copy is False:
             raise UnsupportedLayoutError(f"no strides describe shape {wanted} of {self.descriptor!r}; a copy is needed, and copy=False forbids it")
         made = NdArray(ShapeDescriptor(self.dtype, "c", reshaped.shape))

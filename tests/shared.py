@@ -26,5 +26,5 @@ def _load(path):
 
 
 def conformance(name):
-    """What a real library answered, from its JSON file."""
+    """Read what a real library answered, from its JSON file."""
     return _load(shared_file("conformance", name))

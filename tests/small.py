@@ -25,7 +25,7 @@ def numpy_strides(order, shape):
 
 
 def bigger(order, shape, pads, before, dtype=np.float32, fill=0):
-    """The ADR's own definition of a padded array: a bigger NumPy array, and the view of its inside."""
+    """Define a padded array as the ADR does: a bigger NumPy array, and the view of its inside."""
     room = np.full(tuple(n + p for n, p in zip(shape, pads, strict=True)), fill, dtype, order=order.upper())
     return room, room[(*(slice(b, b + n) for b, n in zip(before, shape, strict=True)), ...)]
 

@@ -196,7 +196,8 @@ def test_d9_a_value(d, data):
         again = eval(repr(one), names)
         assert again == one
         assert hash(again) == hash(one)
-        assert not (again < one or one < again)
+        assert not again < one
+        assert not one < again
         assert pickle.loads(pickle.dumps(one)) == one
         assert copy.copy(one) == one
 

@@ -1,0 +1,1 @@
+"""Translations of a descriptor for other libraries, one module each."""

@@ -1,0 +1,1 @@
+"""Kernels: numbers and pointers, one build for each instruction set."""

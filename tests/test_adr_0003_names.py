@@ -1,0 +1,185 @@
+"""ADR 0003: names, spelling, errors, floors."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nd4jlike as nd
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "nd4jlike"
+
+FLOORS = (
+    ("errors", "dtypes"),
+    ("tags", "descriptor"),
+    ("buffer",),
+    ("padding", "ndarray", "creation"),
+    ("kernels",),
+    ("quantization", "depthwise"),
+    ("adapters",),
+    ("verify", "cli", "__main__"),
+)
+IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+nd4jlike(?:\.([\w.]+))?(?:\s+c?import\s+([\w, ]+))?", re.MULTILINE)
+
+
+def modules():
+    """Every module of the package that can be imported."""
+    names = [info.name for info in pkgutil.walk_packages(nd.__path__, "nd4jlike.") if not info.name.endswith(("._cyutility", ".__main__"))]
+    return [name for name in names if "._" not in name]
+
+
+def sources():
+    """(floor, name of the first module part, file, text) of every source file."""
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.suffix in {".py", ".pyx", ".pxd", ".pxi", ".pyi"} and path.name != "__init__.py":
+            part = path.relative_to(PACKAGE).parts[0].partition(".")[0]
+            yield next((i for i, floor in enumerate(FLOORS) if part in floor), None), part, path, path.read_text()
+
+
+def test_d1_spellings():
+    """D1: The spellings of libnd4j's ADR are the definition; `alloc_length` and `padded_buffer_descriptor` are the same objects."""
+    cls = nd.ShapeDescriptor
+    assert cls.alloc_length is cls.allocLength
+    assert cls.padded_buffer_descriptor is cls.paddedBufferDescriptor
+    camel = {"allocLength", "paddedBufferDescriptor"}
+    for name in nd.__all__:
+        obj = getattr(nd, name)
+        if isinstance(obj, type):
+            assert re.fullmatch(r"([A-Z][a-z0-9]*)+([A-Z][a-z0-9]*)*d?", name), name
+            members = {m for m in vars(obj) if not m.startswith("_")}
+            odd = {m for m in members if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*|[A-Z]+(_[A-Z0-9]+)*", m)}
+            assert odd <= camel, (name, odd)
+        else:
+            assert name == name.lower(), name
+
+
+def test_d2_bytes_are_said():
+    """D2: a name that counts bytes says `bytes` or `nbytes`."""
+    x = nd.create((2, 3), paddings=(0, 1))
+    assert x.strides == (4, 1)
+    assert x.nbytes == 24
+    assert x.buffer.nbytes == 32
+    assert x.descriptor.allocLength() == 8
+    for name in (member for member in dir(x.descriptor) if not member.startswith("_")):
+        assert "size" not in name or name == "itemsize", name
+
+
+@pytest.mark.parametrize("name", modules())
+def test_d3_public_names(name):
+    """D3: Every public name is in `__all__` of its module and of the package, in the stub, and has a docstring."""
+    module = importlib.import_module(name)
+    assert module.__doc__
+    public = getattr(module, "__all__", [])
+    assert public or name.count(".") == 1 or name.endswith(("adapters", "kernels"))
+    for public_name in public:
+        obj = getattr(module, public_name)
+        if callable(obj):
+            assert obj.__doc__, public_name
+            for member, value in vars(obj).items() if isinstance(obj, type) and obj.__module__.startswith("nd4jlike") else ():
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    assert inspect.getdoc(getattr(obj, member)), f"{public_name}.{member}"
+
+
+def test_d3_the_package_lists_what_it_offers():
+    """D3: Every public name is in `__all__` of the package."""
+    seen = {name for name in vars(nd) if not name.startswith("_") and not inspect.ismodule(getattr(nd, name))}
+    assert seen == set(nd.__all__)
+    assert len(nd.__all__) == len(set(nd.__all__))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_d3_examples_run(name):
+    """D3: Every public name has a docstring, and its examples run."""
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_d3_stubs_agree():
+    """D3: in the stub of a compiled module (mypy's stubtest, no allowlist)."""
+    pytest.importorskip("mypy", reason="mypy is not installed: stubtest runs where it is")
+    run = subprocess.run([sys.executable, "-m", "mypy.stubtest", "nd4jlike"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [("LayoutError", ValueError), ("UnsupportedLayoutError", BufferError), ("OutOfRangeError", IndexError), ("DTypeError", TypeError),
+     ("IsaError", RuntimeError), ("MissingLibraryError", ImportError)],
+)  # fmt: skip
+def test_d4_errors_are_builtins_too(name, builtin):
+    """D4: Every error that the library raises on purpose is an `Nd4jLikeError` and the builtin that a NumPy user would catch."""
+    error = getattr(nd, name)
+    assert issubclass(error, nd.Nd4jLikeError)
+    assert issubclass(error, builtin)
+
+
+def test_d4_status_travels():
+    """D4: `LayoutError(ValueError)` carries the broken rules, through pickle too."""
+    import pickle
+
+    with pytest.raises(nd.LayoutError) as caught:
+        nd.create((2, 2), paddings=(1, 1), padding_offsets=(2, 0))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.status == caught.value.status == nd.ShapeStatus.INCORRECT_PADDING
+    assert str(again) == str(caught.value)
+
+
+def test_d5_messages():
+    """D5: A message says what, the rule and the values."""
+    with pytest.raises(nd.LayoutError) as caught:
+        nd.ShapeDescriptor("float32", "c", (2, 3), (1,))
+    assert str(caught.value) == "1 strides for rank 2: shape=(2, 3), strides=(1,)"
+    with pytest.raises(nd.LayoutError, match=r"axis 1 has padding 2 and padding offset 3, the rule is 0 <= offset <= padding"):
+        nd.create((2, 2), paddings=(0, 2), padding_offsets=(0, 3))
+
+
+def test_d6_imports_point_down():
+    """D6: Imports point down the floors; kernels know no other floor, adapters do not know each other."""
+    place = {name: i for i, floor in enumerate(FLOORS) for name in floor}
+    seen = set()
+    for floor, part, path, text in sources():
+        assert floor is not None, f"{path.name} is on no floor"
+        for module, names in IMPORT.findall(text):
+            targets = [module] if module else [name.strip() for name in names.split(",")]
+            for target in targets:
+                head = target.partition(".")[0]
+                if head in {"__version__", ""} or (part in FLOORS[-1] and head not in place):
+                    continue  # the top floor may use the package's own names
+                if not module and head not in place:
+                    pytest.fail(f"{path.name} imports {head} from the package; import it from its module")
+                assert place[head] <= floor, f"{path.relative_to(ROOT)} imports {target}, which is above it"
+                if part == "kernels":
+                    assert head in {"kernels", "errors"}, f"{path.name} imports {target}"
+                if part == "adapters" and head == "adapters":
+                    pytest.fail(f"{path.name} imports another adapter: {target}")
+                seen.add((part, head))
+    assert ("ndarray", "buffer") in seen
+    assert ("creation", "ndarray") in seen
+
+
+def test_d7_import_needs_numpy_only():
+    """D7: `import nd4jlike` imports NumPy and nothing else that has to be installed."""
+    code = "import sys, nd4jlike; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    foreign = {name for name in loaded - set(sys.stdlib_module_names) if not name.startswith("_")}
+    plain = set(subprocess.run([sys.executable, "-c", code.replace(", nd4jlike", "")], capture_output=True, text=True, check=True).stdout.split())
+    assert foreign - plain <= {"nd4jlike", "numpy", "cython_runtime"}
+
+
+def test_d3_no_private_names_leak():
+    """D3: Every public name is in `__all__` of its module: what a pure module defines is listed, or starts with an underscore."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        listed = next((ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"), None)
+        defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and not n.name.startswith("_")}
+        assert listed is not None or not defined, path.name
+        assert defined <= set(listed or ()), (path.name, defined - set(listed or ()))
