@@ -18,7 +18,7 @@ from shared import conformance
 import nd4jlike
 from nd4jlike import NdArray, ShapeDescriptor
 from nd4jlike.adapters.arm_compute import PaddingSize, Tensor, TensorInfo, require_library
-from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, OutOfRangeError, UnsupportedLayoutError
 
 SIDES = ("top", "right", "bottom", "left")
 
@@ -101,8 +101,9 @@ def test_d1_importing_the_adapter_imports_no_foreign_library():
     info = TensorInfo.from_shape((4, 3), "F32")
     assert (info.num_dimensions, info.element_size, info.num_channels, info.is_resizable, info.has_padding) == (2, 4, 1, True, False)
     assert [info.dimension(i) for i in range(6)] == [3, 4, 1, 1, 1, 1]
-    with pytest.raises(LayoutError, match="0 to 5"):
-        info.dimension(6)
+    for bad in (6, -1):
+        with pytest.raises(OutOfRangeError, match="0 to 5"):
+            info.dimension(bad)
 
 
 @pytest.mark.parametrize(
@@ -492,7 +493,7 @@ def test_d12_wrapping_strides_are_refused():
     with pytest.raises(UnsupportedLayoutError, match="wrap"):
         TensorInfo.from_descriptor(ShapeDescriptor("uint8", "c", (2, side, side)))
     with pytest.raises(LayoutError, match="machine word"):
-        TensorInfo((2**31, 2, 2**62), "U8")
+        TensorInfo((2**31, 2**33), "U8")
 
 
 def test_d12_wrapping_offsets_are_refused():
@@ -556,12 +557,12 @@ def test_d15_coordinates():
     assert info.byte_offset_of((0, 0, -1, -4)) == info.offset_element_in_bytes((-4, -1)) == 0
     assert info.byte_offset_of((1, 1, 7, 6)) == 1580 == info.total_size - 4
     for index in ((0, 0, -2, 0), (0, 0, 8, 0), (0, 0, 0, -5), (0, 0, 0, 7), (0, 2, 0, 0), (-1, 0, 0, 0), (1, 0, 0, 0, 0)):
-        with pytest.raises(LayoutError, match="coordinate"):
+        with pytest.raises(OutOfRangeError, match="coordinate"):
             info.byte_offset_of(index)
     assert info.byte_offset_of((0, 0, 0, 0, 0, 0)) == 60
     with pytest.raises(LayoutError, match="integers"):
         info.offset_element_in_bytes((0.5,))
-    with pytest.raises(LayoutError, match="coordinate"):
+    with pytest.raises(OutOfRangeError, match="coordinate"):
         TensorInfo((0, 3), "F32").offset_element_in_bytes((0, 0))
 
 
@@ -683,7 +684,7 @@ def test_d19_the_bytes_are_where_the_info_says():
     strides = info.to_descriptor().strides
     x = NdArray(ShapeDescriptor("float32", "c", shape, strides, offset=offset), NdArray(room, host))
     tensor = Tensor(info)
-    tensor.import_memory(x)
+    tensor.import_memory(x, gaps=True)
     tensor.copy_from(filled(shape))
     start = tensor.buffer.address - x.buffer.address
     assert start == 64
@@ -701,10 +702,25 @@ def test_d19_leading_axes_and_views():
     assert tensor.ndarray.shape == (1, 1, 3, 5)
 
     image = nd4jlike.array(filled((6, 8)))
-    crop = Tensor.from_array(image[1:4, :5])
+    crop = Tensor.from_array(image[1:4, :5], gaps=True)
     assert crop.buffer == (image.buffer.address + 4 * 8, 3 * 8 * 4)
     crop.copy_from(np.zeros((3, 5), np.float32))
     assert np.count_nonzero(image.to_numpy()) == 48 - 15
+
+
+def test_d19_padding_belongs_to_the_array():
+    """D19: and the info's padding is padding of the array too (`gaps=True`: or a gap)."""
+    image = nd4jlike.array(filled((6, 8)))
+    with pytest.raises(LayoutError, match=r"{'right': 3}.*gaps=True"):
+        Tensor.from_array(image[1:4, :5])
+    rows = NdArray(ShapeDescriptor("uint8", "c", (4, 6), (10, 1)), bytearray(40))
+    with pytest.raises(LayoutError, match=r"{'right': 4}"):
+        Tensor.from_array(rows)
+    assert Tensor.from_array(rows, gaps=True).buffer.nbytes == 40
+    declared = NdArray(ShapeDescriptor("uint8", "c", (4, 6), (10, 1), paddings=(0, 4)), bytearray(40))
+    assert Tensor.from_array(declared).buffer.nbytes == 40
+    padded = nd4jlike.zeros((4, 3, 5), paddings=(0, 3, 2), padding_offsets=(0, 1, 1))
+    assert Tensor.from_array(padded[1:3]).info.padding == PaddingSize(1, 1, 2, 1)
 
 
 def rejected(tensor: Tensor, array: object, error: type[Exception], reason: str, **options: object) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from nd4jlike.array import NdArray
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import by_arm_compute, codes
-from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.ndarray import NdArray
 
 if TYPE_CHECKING:
     from nd4jlike.dtypes import DType
@@ -31,14 +31,14 @@ _UINT32_MAX = 2**32 - 1  # the library's strides
 _INT32_MAX = 2**31 - 1  # what its offset_element_in_bytes returns
 
 
-def _integers(values: Iterable[Any], what: str) -> tuple[int, ...]:
-    """Tuple of `values`, all integers of 0 or more."""
+def _integers(values: Iterable[Any], what: str, signed: bool = False) -> tuple[int, ...]:
+    """Tuple of `values`, all integers, and of 0 or more unless `signed`."""
     listed = tuple(values)
     try:
         integers = tuple(map(operator.index, listed))
     except TypeError:
         raise LayoutError(f"{what} must be integers: {listed}") from None
-    if any(value < 0 for value in integers):
+    if not signed and any(value < 0 for value in integers):
         raise LayoutError(f"{what} must be 0 or more: {listed}")
     return integers
 
@@ -485,7 +485,7 @@ class TensorInfo:
 
         Raises
         ------
-        LayoutError
+        OutOfRangeError
             For other indices.
 
         Examples
@@ -493,9 +493,9 @@ class TensorInfo:
         >>> TensorInfo((5, 4), "F32").dimension(1), TensorInfo((5, 4), "F32").dimension(3)
         (4, 1)
         """
-        (number,) = _integers((index,), "dimension")
-        if number >= MAX_DIMENSIONS:
-            raise LayoutError(f"dimension {number}: arm_compute numbers its dimensions 0 to {MAX_DIMENSIONS - 1}")
+        (number,) = _integers((index,), "a dimension", signed=True)
+        if not 0 <= number < MAX_DIMENSIONS:
+            raise OutOfRangeError(f"dimension {number}: arm_compute numbers its dimensions 0 to {MAX_DIMENSIONS - 1}")
         return self._tensor_shape[number] if number < self.num_dimensions else 1
 
     def offset_element_in_bytes(self, coordinates: Sequence[int]) -> int:
@@ -513,8 +513,10 @@ class TensorInfo:
 
         Raises
         ------
-        LayoutError
+        OutOfRangeError
             For coordinates outside the tensor and its padding.
+        LayoutError
+            For coordinates that are no integers.
         UnsupportedLayoutError
             When the offset is 2 GiB or more: the library would return a wrapped, negative one.
 
@@ -524,10 +526,7 @@ class TensorInfo:
         >>> info.offset_element_in_bytes((0, 0)), info.offset_element_in_bytes((-4, -1))
         (60, 0)
         """
-        try:
-            place = tuple(map(operator.index, coordinates))
-        except TypeError:
-            raise LayoutError(f"coordinates must be integers: {tuple(coordinates)}") from None
+        place = _integers(coordinates, "coordinates", signed=True)
         offset = self.offset_first_element_in_bytes
         offset += sum(coordinate * stride for coordinate, stride in zip(place, self.strides_in_bytes[: self.num_dimensions], strict=False))
         if not self._strict:
@@ -538,7 +537,7 @@ class TensorInfo:
         for dimension, coordinate in enumerate(place):
             first, stop = (-before[dimension], self._tensor_shape[dimension] + after[dimension]) if dimension < self.num_dimensions else (0, 1)
             if not first <= coordinate < stop:
-                raise LayoutError(f"coordinate {coordinate} in dimension {dimension}, from {first} to below {stop} with padding: {place} in {self!r}")
+                raise OutOfRangeError(f"coordinate {coordinate} in dimension {dimension}, from {first} to below {stop} with padding: {place} in {self!r}")
         if offset > _INT32_MAX:
             raise UnsupportedLayoutError(
                 f"offset of {offset} bytes at {place}: arm_compute returns it in 32 signed bits, as {(offset + 2**31) % 2**32 - 2**31}; {self!r}"
@@ -560,7 +559,7 @@ class TensorInfo:
 
         Raises
         ------
-        LayoutError, UnsupportedLayoutError
+        OutOfRangeError, LayoutError, UnsupportedLayoutError
             See `offset_element_in_bytes`.
 
         Examples
@@ -701,11 +700,13 @@ class TensorInfo:
             self._refuse_biases(f"an offset of {offset} bytes")
         if any(value % self.element_size for value in (*strides, offset)):
             raise LayoutError(f"strides and offset must be multiples of the element size, {self.element_size} bytes: {what}")
+        if 0 in self._tensor_shape:
+            return
         for dimension, (stride, extent) in enumerate(zip(strides, self._tensor_shape, strict=False)):
             if stride == 0 and extent > 1:
                 raise LayoutError(f"stride 0 in dimension {dimension} of {extent} elements, each must have its own place: {what}", ShapeStatus.ZERO_STRIDE)
         last = offset + sum(stride * (extent - 1) for stride, extent in zip(strides, self._tensor_shape, strict=False))
-        if 0 not in self._tensor_shape and last + self.element_size > size:
+        if last + self.element_size > size:
             raise LayoutError(f"the last element ends at byte {last + self.element_size}, beyond the total size: {what}", ShapeStatus.OUT_OF_BUFFER)
 
     def _change_padding(self, call: str, padding: PaddingSize) -> None:
@@ -883,7 +884,9 @@ class Tensor:
         self._start = 0
 
     @classmethod
-    def from_array(cls, array: NdArray, data_type: str | None = None, data_layout: str = "UNKNOWN", *, readonly: bool = False) -> Tensor:
+    def from_array(
+        cls, array: NdArray, data_type: str | None = None, data_layout: str = "UNKNOWN", *, readonly: bool = False, gaps: bool = False
+    ) -> Tensor:
         """Wrap an array: the info of its layout, and its memory, zero-copy.
 
         Parameters
@@ -892,7 +895,7 @@ class Tensor:
             An array, or a view of one, whose layout the library can express.
         data_type, data_layout
             See `TensorInfo.from_descriptor`.
-        readonly : bool, optional
+        readonly, gaps : bool, optional
             See `import_memory`.
 
         Returns
@@ -913,7 +916,7 @@ class Tensor:
         PaddingSize(top=1, right=2, bottom=1, left=2)
         """
         tensor = cls(TensorInfo.from_descriptor(array.descriptor, data_type, data_layout, rebase=True))
-        tensor.import_memory(array, readonly=readonly)
+        tensor.import_memory(array, readonly=readonly, gaps=gaps)
         return tensor
 
     @property
@@ -953,7 +956,7 @@ class Tensor:
             array = NdArray(descriptor, NdArray(ShapeDescriptor("uint8", "c", (total_size,))))
         self._hold(array, 0)
 
-    def import_memory(self, array: NdArray, *, alignment: int = 0, readonly: bool = False) -> None:
+    def import_memory(self, array: NdArray, *, alignment: int = 0, readonly: bool = False, gaps: bool = False) -> None:
         """Use the memory of `array`, zero-copy; the info can then be resized no more.
 
         The library takes an address and believes the rest; here the layout, the room around it, the element type and the
@@ -968,11 +971,15 @@ class Tensor:
             Bytes of which the address of the first byte must be a multiple; 0: elements lie on multiples of their size.
         readonly : bool, optional
             True: accept a read-only array, for a tensor that the library never writes. It does write the padding of inputs.
+        gaps : bool, optional
+            True: accept padding of the info where the array has no padding of its own but a gap between rows or planes, or the
+            elements around a view. The library may write there.
 
         Raises
         ------
         LayoutError
-            When the layout is not that of the info, the buffer too small, or the memory misaligned or read-only.
+            When the layout is not that of the info, the buffer too small, the info's padding not padding of the array, or the
+            memory misaligned or read-only.
         DTypeError
             When the elements are of another type.
         TypeError
@@ -1001,6 +1008,12 @@ class Tensor:
             raise LayoutError(f"misaligned memory: {multiple} bytes asked for, the buffer begins at address {address:#x}")
         if array.readonly and not readonly:
             raise LayoutError("read-only memory: the library may write it, its padding too; readonly=True says that it does not")
+        foreign = {} if gaps else _foreign_padding(self.info.padding, array.descriptor)
+        if foreign:
+            raise LayoutError(
+                f"the info pads {foreign} elements more than the array, and the library may write there: shape {array.shape}, {self.info.padding}, paddings "
+                f"{array.descriptor.paddings} of the array; declare the padding in its descriptor, or say gaps=True where these cells are free"
+            )
         self._hold(array, start)
 
     def _hold(self, array: NdArray, start: int) -> None:
@@ -1133,6 +1146,14 @@ def _start_of(info: TensorInfo, array: NdArray) -> int:
             ShapeStatus.OUT_OF_BUFFER,
         )
     return start
+
+
+def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[str, int]:
+    """Sides on which `padding` exceeds the padding of the descriptor's last two axes, and by how many elements."""
+    rows, columns = ((0, 0) + descriptor.paddings)[-2:]
+    top, left = ((0, 0) + descriptor.padding_offsets)[-2:]
+    own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
+    return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
 
 
 def _assign(target: NdArray, source: NdArray | np.ndarray[Any, Any]) -> None:
