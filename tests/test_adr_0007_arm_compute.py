@@ -648,6 +648,10 @@ def test_d18_allocate(shape, data_type, padding):
     assert memory.address <= address
     assert address + nbytes <= memory.address + memory.nbytes
     assert not tensor.ndarray.to_numpy().any()
+    assert bool(tensor.ndarray.check_padding())
+    if not tensor.ndarray.size:
+        tensor.ndarray.fill_padding(1)
+        assert not np.frombuffer(tensor.ndarray.buffer, np.uint8).any()
     with pytest.raises(LayoutError, match="has memory"):
         tensor.allocate()
 

@@ -884,9 +884,7 @@ class Tensor:
         self._start = 0
 
     @classmethod
-    def from_array(
-        cls, array: NdArray, data_type: str | None = None, data_layout: str = "UNKNOWN", *, readonly: bool = False, gaps: bool = False
-    ) -> Tensor:
+    def from_array(cls, array: NdArray, data_type: str | None = None, data_layout: str = "UNKNOWN", *, readonly: bool = False, gaps: bool = False) -> Tensor:
         """Wrap an array: the info of its layout, and its memory, zero-copy.
 
         Parameters
@@ -1150,8 +1148,8 @@ def _start_of(info: TensorInfo, array: NdArray) -> int:
 
 def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[str, int]:
     """Sides on which `padding` exceeds the padding of the descriptor's last two axes, and by how many elements."""
-    rows, columns = ((0, 0) + descriptor.paddings)[-2:]
-    top, left = ((0, 0) + descriptor.padding_offsets)[-2:]
+    rows, columns = (0, 0, *descriptor.paddings)[-2:]
+    top, left = (0, 0, *descriptor.padding_offsets)[-2:]
     own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
     return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
 
