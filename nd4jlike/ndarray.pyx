@@ -129,9 +129,10 @@ cdef char *first_cell(const Layout *layout, char *base) noexcept nogil:
 
 
 cdef bint has_empty_host(const Layout *layout) noexcept nogil:
+    # An empty array has no memory, however much padding is declared.
     cdef int i
     for i in range(layout.rank):
-        if layout.padded_shape[i] == 0:
+        if layout.shape[i] == 0:
             return True
     return False
 
