@@ -233,6 +233,41 @@ def test_d4_every_sequence_of_calls_of_the_real_library():
     assert refused
 
 
+def sides(left: int, right: int, top: int, bottom: int) -> PaddingSize:
+    """The order in which the depthwise vectors list paddings."""
+    return PaddingSize(top, right, bottom, left)
+
+
+def test_d4_every_padding_that_a_configure_step_asked_for():
+    """D4: reproduced whole: the sizes of the tensors of 432 depthwise layers after configure()."""
+    for row in conformance("arm_compute_depthwise_padding.json")["rows"]:
+        for tensor in ("input", "output"):
+            info = TensorInfo.from_shape(row[f"{tensor}_shape_nd"], row["dtype"], data_layout=row["layout"])
+            info.extend_padding(sides(*row[tensor]))
+            assert info.total_size == row[f"{tensor}_total_size"], row
+
+
+def test_d4_explicit_strides_before_a_configure_step():
+    """D4: reproduced whole: explicit strides that configure() kept, and those that it dropped."""
+    for row in conformance("arm_compute_depthwise_padding.json")["explicit_strides"]:
+        for strict in (True, False):
+            # The check's tensors: 8 x 8 x 8, kernels of 3 x 3 or 5 x 5 by 8 channels, whose padding was 2, 3, 1, 2 in the strides given.
+            stride_x, stride_y, stride_z = row["before"]["strides_in_bytes"]
+            width, height = stride_y // stride_x - 5, stride_z // stride_y - 3
+            info = TensorInfo((width, height, row["before"]["total_size"] // stride_z), row["dtype"], strict=strict)
+            assert TensorInfo(info.tensor_shape, row["dtype"], padding=sides(2, 3, 1, 2)).strides_in_bytes == (stride_x, stride_y, stride_z)
+            info.init(*row["before"].values())
+            if not row["kept"]:
+                if strict:
+                    with pytest.raises(LayoutError, match="drop"):
+                        info.extend_padding(sides(*row["after"]["padding"]))
+                    continue
+                info.extend_padding(sides(*row["after"]["padding"]))
+            after = row["after"]
+            assert list(info.strides_in_bytes) == after["strides_in_bytes"], row
+            assert (info.offset_first_element_in_bytes, info.total_size) == (after["offset"], after["total_size"]), row
+
+
 # Shape, strides and padding
 
 
