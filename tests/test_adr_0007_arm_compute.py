@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared import conformance
 
 import nd4jlike
 from nd4jlike import NdArray, ShapeDescriptor
 from nd4jlike.adapters.arm_compute import PaddingSize, Tensor, TensorInfo, require_library
 from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, OutOfRangeError, UnsupportedLayoutError
+from tests.shared import conformance
+from tests.small import numbered
 
 SIDES = ("top", "right", "bottom", "left")
 
@@ -84,10 +85,6 @@ def padded_info(shape: tuple[int, ...], data_type: str, padding: tuple[int, int,
     return info
 
 
-def filled(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    return np.arange(1, 1 + math.prod(shape)).reshape(shape).astype(dtype)
-
-
 # Adapters in general
 
 
@@ -128,7 +125,7 @@ def test_d2_blocked_and_reversed_layouts_are_refused():
     """D2: it is never copied silently."""
     with pytest.raises(UnsupportedLayoutError, match="blocks"):
         TensorInfo.from_descriptor(ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c"))
-    x = nd4jlike.array(filled((4, 5)))
+    x = nd4jlike.array(numbered((4, 5)))
     for view, reason in ((x[:, ::-1], "axis 1: stride -1"), (x[::-1], "axis 0: stride -5"), (x.transpose(), "axis 1: stride 5")):
         with pytest.raises(UnsupportedLayoutError, match=reason):
             Tensor.from_array(view)
@@ -234,7 +231,7 @@ def test_d4_every_sequence_of_calls_of_the_real_library():
 
 
 def sides(left: int, right: int, top: int, bottom: int) -> PaddingSize:
-    """The order in which the depthwise vectors list paddings."""
+    """Build a padding from the order in which the depthwise vectors list its sides."""
     return PaddingSize(top, right, bottom, left)
 
 
@@ -453,7 +450,7 @@ def test_d10_unexplained_offsets():
         TensorInfo.from_descriptor(d)
     assert TensorInfo.from_descriptor(d, rebase=True) == TensorInfo.from_shape((3, 4), "F32")
 
-    x = nd4jlike.array(filled((4, 3, 5)))
+    x = nd4jlike.array(numbered((4, 3, 5)))
     tensor = Tensor.from_array(x[2])
     assert tensor.buffer == (x.buffer.address + 4 * 30, 60)
 
@@ -697,8 +694,8 @@ def test_d18_allocate_explicit_strides():
     tensor.info.init((8, 24, 96), 16, 1000)
     tensor.allocate()
     assert tensor.ndarray.buffer.nbytes >= 1000
-    tensor.copy_from(filled((3, 2, 2), "float16"))
-    assert np.array_equal(tensor.copy_to().to_numpy(), filled((3, 2, 2), "float16"))
+    tensor.copy_from(numbered((3, 2, 2), "float16"))
+    assert np.array_equal(tensor.copy_to().to_numpy(), numbered((3, 2, 2), "float16"))
 
 
 def test_d19_import_is_zero_copy():
@@ -724,11 +721,11 @@ def test_d19_the_bytes_are_where_the_info_says():
     x = NdArray(ShapeDescriptor("float32", "c", shape, strides, offset=offset), NdArray(room, host))
     tensor = Tensor(info)
     tensor.import_memory(x, gaps=True)
-    tensor.copy_from(filled(shape))
+    tensor.copy_from(numbered(shape))
     start = tensor.buffer.address - x.buffer.address
     assert start == 64
     raw = np.frombuffer(host, np.float32, count=info.total_size // 4, offset=start)
-    assert np.array_equal(raw[hosted_offsets(shape, padding)], filled(shape))
+    assert np.array_equal(raw[hosted_offsets(shape, padding)], numbered(shape))
     assert np.count_nonzero(raw) == np.count_nonzero(np.frombuffer(host, np.float32)) == 60
 
 
@@ -740,7 +737,7 @@ def test_d19_leading_axes_and_views():
     tensor.import_memory(x)
     assert tensor.ndarray.shape == (1, 1, 3, 5)
 
-    image = nd4jlike.array(filled((6, 8)))
+    image = nd4jlike.array(numbered((6, 8)))
     crop = Tensor.from_array(image[1:4, :5], gaps=True)
     assert crop.buffer == (image.buffer.address + 4 * 8, 3 * 8 * 4)
     crop.copy_from(np.zeros((3, 5), np.float32))
@@ -749,7 +746,7 @@ def test_d19_leading_axes_and_views():
 
 def test_d19_padding_belongs_to_the_array():
     """D19: and the info's padding is padding of the array too (`gaps=True`: or a gap)."""
-    image = nd4jlike.array(filled((6, 8)))
+    image = nd4jlike.array(numbered((6, 8)))
     with pytest.raises(LayoutError, match=r"{'right': 3}.*gaps=True"):
         Tensor.from_array(image[1:4, :5])
     rows = NdArray(ShapeDescriptor("uint8", "c", (4, 6), (10, 1)), bytearray(40))
@@ -815,7 +812,7 @@ def test_d20_wrapped_infos_take_no_memory():
 def test_d21_copies_between_layouts(dtype):
     """D21: `copy_from` and `copy_to` copy elements between layouts and leave padding as it is."""
     for shape in small_shapes():
-        values = filled(shape, dtype)
+        values = numbered(shape, dtype)
         descriptor = ShapeDescriptor(dtype, "c", shape)
         source = Tensor(TensorInfo.from_descriptor(descriptor))
         source.allocate()
@@ -845,7 +842,7 @@ def test_d21_copies_convert_nothing():
         with pytest.raises(LayoutError, match="without memory"):
             call()
     tensor.allocate()
-    tensor.copy_from(filled((1, 1, 2, 3)))
+    tensor.copy_from(numbered((1, 1, 2, 3)))
     for wrong in (np.zeros((3, 2), np.float32), np.zeros(3, np.float32), np.zeros((2, 3, 1), np.float32), np.float32(1)):
         with pytest.raises(LayoutError, match="shape"):
             tensor.copy_from(wrong)
@@ -856,4 +853,4 @@ def test_d21_copies_convert_nothing():
             tensor.copy_from(np.zeros((2, 3), dtype))
         with pytest.raises(DTypeError, match=dtype):
             tensor.copy_to(nd4jlike.zeros((2, 3), dtype=dtype))
-    assert np.array_equal(tensor.copy_to().to_numpy(), filled((2, 3)))
+    assert np.array_equal(tensor.copy_to().to_numpy(), numbered((2, 3)))
