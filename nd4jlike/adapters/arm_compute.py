@@ -113,11 +113,18 @@ class PaddingSize:
         PaddingSize
             Equal to this one where nothing grew.
 
+        Raises
+        ------
+        LayoutError
+            When `other` is no PaddingSize.
+
         Examples
         --------
         >>> PaddingSize(left=1, bottom=3).extended(PaddingSize(1, 2, 1, 0))
         PaddingSize(top=1, right=2, bottom=3, left=1)
         """
+        if not isinstance(other, PaddingSize):
+            raise LayoutError(f"padding must be a PaddingSize(top, right, bottom, left): {other!r}")
         return PaddingSize(max(self.top, other.top), max(self.right, other.right), max(self.bottom, other.bottom), max(self.left, other.left))
 
 
@@ -238,7 +245,7 @@ class TensorInfo:
         self._strict = bool(strict)
         self._explicit = False
         self._is_resizable = True
-        self._set_padding(padding)
+        self._set_padding(PaddingSize().extended(padding))
 
     @classmethod
     def from_shape(
@@ -324,6 +331,8 @@ class TensorInfo:
             For an element type that the library lacks, or a `data_type` that is another element type.
         LayoutError
             For an unknown data layout.
+        TypeError
+            When `descriptor` is no ShapeDescriptor.
 
         Examples
         --------
@@ -333,6 +342,8 @@ class TensorInfo:
         >>> info.padding, info.offset_first_element_in_bytes
         (PaddingSize(top=3, right=2, bottom=4, left=1), 31)
         """
+        if not isinstance(descriptor, ShapeDescriptor):
+            raise TypeError(f"from_descriptor takes a ShapeDescriptor, not {type(descriptor).__name__}; that of an NdArray is its `descriptor`")
         name = _data_type_name(descriptor.dtype, data_type)
         if descriptor.inner_blocks:
             raise UnsupportedLayoutError(f"inner blocks {descriptor.inner_blocks}: arm_compute has plain layouts only; reorder to a plain one")
@@ -966,7 +977,8 @@ class Tensor:
             Every element at the distance from the first one that `info` says; `total_size` bytes from
             `offset_first_element_in_bytes` before the first element. Kept alive by the tensor.
         alignment : int, optional
-            Bytes of which the address of the first byte must be a multiple; 0: elements lie on multiples of their size.
+            Bytes of which the address of the first byte must be a multiple; elements of an NdArray always lie on multiples of
+            their size.
         readonly : bool, optional
             True: accept a read-only array, for a tensor that the library never writes. It does write the padding of inputs.
         gaps : bool, optional
@@ -999,9 +1011,6 @@ class Tensor:
         start = _start_of(self.info, array)
         address = array.buffer.address + start
         (multiple,) = _integers((alignment,), "alignment in bytes")
-        itemsize = self.info.element_size
-        if (address + self.info.offset_first_element_in_bytes) % itemsize:
-            raise LayoutError(f"misaligned memory: elements of {itemsize} bytes begin at address {address + self.info.offset_first_element_in_bytes:#x}")
         if multiple and address % multiple:
             raise LayoutError(f"misaligned memory: {multiple} bytes asked for, the buffer begins at address {address:#x}")
         if array.readonly and not readonly:
