@@ -242,7 +242,7 @@ def read_model(path: str | os.PathLike[str] | bytes) -> TfliteModel:
     except Nd4jLikeError:
         raise
     except _DAMAGE as error:
-        raise LayoutError(f"damaged TensorFlow Lite model of {len(content)} bytes: {type(error).__name__}: {error}") from error
+        raise LayoutError(f"damaged or truncated TensorFlow Lite model: its {len(content)} bytes refer to others outside them ({error})") from error
 
 
 def _content(path: str | os.PathLike[str] | bytes) -> bytes:
@@ -282,14 +282,14 @@ class _Reader:
         self.buffers = len(self.counted("buffers", self.root.BuffersLength()))
 
     def counted(self, what: str, length: int) -> range:
-        """Indices of a vector of `length` tables or numbers, which cannot be longer than the file."""
+        """Give the indices of a vector of `length` tables or numbers, which cannot be longer than the file."""
         if length * 4 > len(self.content):
             raise LayoutError(f"damaged TensorFlow Lite model: {length} {what} in a file of {len(self.content)} bytes")
         return range(length)
 
     @staticmethod
     def operator_code(code: Any) -> int:
-        """The operator: the larger of the deprecated byte, all that files before schema 3a have, and the word that later files have."""
+        """Take the larger of the deprecated byte, all that files before schema 3a have, and the word that later files have."""
         import flatbuffers.number_types
 
         # The accessor of the package ignores small numbers in the word; the interpreters do not.
@@ -310,7 +310,7 @@ class _Reader:
         )
 
     def buffer(self, index: int) -> memoryview:
-        """Bytes of one buffer: inside its table, or behind the tables in files of more than 2 GB."""
+        """Find the bytes of one buffer: inside its table, or behind the tables in files of more than 2 GB."""
         buffer = self.root.Buffers(index)
         start, size = int(buffer.Offset()), int(buffer.Size())
         if start > 1:
@@ -341,7 +341,9 @@ class _Tensor:
         # What a reference interpreter would read unchecked: a constant shorter than its shape.
         stored = len(reader.buffer(self.buffer))
         if stored and self.dtype is not None and table.Sparsity() is None and stored < self.nbytes:
-            raise LayoutError(f"damaged TensorFlow Lite model: tensor {subgraph}/{index} ({self.name}) of shape {self.shape} has {stored} of {self.nbytes} bytes")
+            raise LayoutError(
+                f"damaged TensorFlow Lite model: tensor {subgraph}/{index} ({self.name}) of shape {self.shape} has {stored} of {self.nbytes} bytes"
+            )
 
     @property
     def known_shape(self) -> tuple[int, ...]:
@@ -349,7 +351,7 @@ class _Tensor:
         return tuple(abs(extent) for extent in self.shape)
 
     def constant(self) -> npt.NDArray[Any] | None:
-        """The values in the file; None when they are computed."""
+        """Read the values in the file; None when they are computed."""
         data = self.reader.buffer(self.buffer)
         if not data or self.dtype is None or self.table.Sparsity() is not None:
             return None
@@ -359,7 +361,7 @@ class _Tensor:
         return values
 
     def scales(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], int]:
-        """Scales, zero points (as many) and the axis they belong to; no scales when there is no quantization."""
+        """Read scales, zero points (as many) and the axis they belong to; no scales when there is no quantization."""
         table = self.table.Quantization()
         if table is None or table.ScaleLength() == 0:
             return np.empty(0, np.float32), np.empty(0, np.int64), 0
@@ -371,7 +373,7 @@ class _Tensor:
         return scales, np.broadcast_to(zero_points, len(scales)), int(table.QuantizedDimension())
 
     def dequantized(self) -> npt.NDArray[np.float32] | None:
-        """The constant as float32: what DEQUANTIZE makes of it."""
+        """Read the constant as float32: what DEQUANTIZE makes of it."""
         values = self.constant()
         if values is None or values.dtype.kind == "f":
             return None if values is None else _frozen(values.astype(np.float32))
@@ -410,7 +412,7 @@ class _Subgraph:
             self.sources.update((tensor, operator) for tensor in outputs)
 
     def inputs(self) -> Iterator[ModelInput]:
-        """Inputs of the graph."""
+        """Describe the inputs of the graph."""
         for i in self.reader.counted("inputs", self.table.InputsLength()):
             index = int(self.table.Inputs(i))
             if not 0 <= index < len(self.tensors):
@@ -421,14 +423,14 @@ class _Subgraph:
             yield ModelInput(tensor.name, index, tensor.known_shape, tensor.dtype)
 
     def layers(self) -> Iterator[DepthwiseLayer]:
-        """Depthwise convolutions of the graph."""
+        """Read the depthwise convolutions of the graph."""
         depthwise = self.reader.tflite.BuiltinOperator.DEPTHWISE_CONV_2D
         for index, operator in enumerate(self.operators):
             if self.reader.codes[operator.OpcodeIndex()] == depthwise:
                 yield self.layer(index, operator)
 
     def layer(self, index: int, operator: Any) -> DepthwiseLayer:
-        """One depthwise convolution."""
+        """Read one depthwise convolution."""
         if operator.InputsLength() not in (2, 3) or operator.OutputsLength() != 1 or min(operator.Inputs(0), operator.Inputs(1), operator.Outputs(0)) < 0:
             raise LayoutError(f"depthwise layer {self.number}/{index}: it takes an input, weights and an optional bias, and makes one output")
         x, y, weights = self.tensors[operator.Inputs(0)], self.tensors[operator.Outputs(0)], self.tensors[operator.Inputs(1)]
@@ -445,10 +447,14 @@ class _Subgraph:
             if self.tensors[operator.Inputs(2)].type != expected:
                 raise DTypeError(f"{where}: bias {self.tensors[operator.Inputs(2)].type}; {expected} belongs to {x.type}")
         if len(x.shape) != 4 or len(y.shape) != 4 or kernel.ndim != 4 or kernel.shape[0] != 1 or 0 in kernel.shape:
-            raise LayoutError(f"{where}: input {x.shape}, weights {kernel.shape}, output {y.shape}; [N, H, W, C], [1, kH, kW, C*M], [N, H', W', C*M] are needed")
+            raise LayoutError(
+                f"{where}: input {x.shape}, weights {kernel.shape}, output {y.shape}; [N, H, W, C], [1, kH, kW, C*M], [N, H', W', C*M] are needed"
+            )
         channels, outputs = x.known_shape[3], kernel.shape[3]
         if channels < 1 or outputs % channels or y.known_shape[3] != outputs:
-            raise LayoutError(f"{where}: {outputs} channels of weights, {channels} of input, {y.shape[3]} of output; a multiple of the input's, and as many as the output's")
+            raise LayoutError(
+                f"{where}: {channels} channels of input, {outputs} of weights, {y.shape[3]} of output; the weights need a multiple, the output as many as they"
+            )
         if bias is not None and bias.shape != (outputs,):
             raise LayoutError(f"{where}: bias of shape {bias.shape} for {outputs} output channels")
 
@@ -477,7 +483,7 @@ class _Subgraph:
         )
 
     def options(self, operator: Any, where: str) -> Any:
-        """The operator's table of options."""
+        """Find the operator's table of options."""
         tflite = self.reader.tflite
         table = operator.BuiltinOptions()
         if operator.BuiltinOptionsType() != tflite.BuiltinOptions.DepthwiseConv2DOptions or table is None:
@@ -487,7 +493,7 @@ class _Subgraph:
         return options
 
     def values(self, index: int, what: str) -> npt.NDArray[Any]:
-        """Values of a constant tensor, or of a constant behind DEQUANTIZE."""
+        """Read the values of a constant tensor, or of a constant behind DEQUANTIZE."""
         tensor = self.tensors[index]
         source = self.sources.get(index)
         if source is None:
@@ -509,7 +515,7 @@ class _Subgraph:
 
     @staticmethod
     def quantization(x: _Tensor, weights: _Tensor, y: _Tensor, outputs: int, where: str) -> Quantization:
-        """Scales and zero points of an int8 layer."""
+        """Read the scales and zero points of an int8 layer."""
         pairs = []
         for what, tensor in (("input", x), ("output", y)):
             scales, zero_points, _ = tensor.scales()
