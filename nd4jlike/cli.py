@@ -12,6 +12,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from nd4jlike import __version__
 from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nd4jlike", description="Arrays with visible memory layout, and a bit-exact depthwise convolution on them.")
-    parser.add_argument("--version", action="version", version=f"nd4jlike {importlib.metadata.version('nd4jlike')}")
+    parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     verify = commands.add_parser("verify", help="compare every depthwise layer of a .tflite model with the reference interpreter")
@@ -238,8 +239,7 @@ def _print_report(report: ModelReport) -> None:
         title=Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}"),
         title_justify="left",
     )
-    floating = any(layer.relative_error_float64 is not None for layer in report.layers)
-    columns = {
+    columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
         "input": lambda layer: "x".join(map(str, layer.input_shape)),
         "kernel": _kernel,
@@ -251,15 +251,14 @@ def _print_report(report: ModelReport) -> None:
         "acl size": lambda layer: _or_dash(layer.arm_compute_total_size),
         "mismatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
         "largest": lambda layer: f"{layer.largest_difference:.3g}",
-        **(
-            {"rel. float64": lambda layer: _or_dash(layer.relative_error_float64), "rel. ref.": lambda layer: _or_dash(layer.relative_error_reference)}
-            if floating
-            else {}
-        ),
+        "rel. float64": lambda layer: _or_dash(layer.relative_error_float64),
+        "rel. ref.": lambda layer: _or_dash(layer.relative_error_reference),
         "us": lambda layer: f"{layer.microseconds:.2f}",
         "ref. us": lambda layer: f"{layer.reference_microseconds:.2f}",
         "ratio": lambda layer: f"{layer.ratio:.1f}",
     }
+    if all(layer.relative_error_float64 is None for layer in report.layers):
+        del columns["rel. float64"], columns["rel. ref."]
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
     for layer in report.layers:
@@ -376,7 +375,7 @@ def _machine() -> dict[str, Any]:
         "isa": dispatch.chosen(),
         "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "machine": platform.machine(),
-        "nd4jlike": importlib.metadata.version("nd4jlike"),
+        "nd4jlike": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "optional": {name: _version(name) for name in OPTIONAL_PACKAGES},
@@ -416,7 +415,7 @@ def _print_rich(*renderables: Any) -> None:
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar on standard error while it is a terminal."""
+    """Draw a bar on standard error while it is a terminal."""
     if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
         yield None
         return

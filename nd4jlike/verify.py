@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from nd4jlike.adapters.arm_compute import TensorInfo
-from nd4jlike.array import NdArray
+from nd4jlike.ndarray import NdArray
 
 from nd4jlike.adapters.tflite import read_model
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
