@@ -132,9 +132,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_verification(parser: argparse.ArgumentParser) -> None:
-    from nd4jlike.quantization import ROUNDINGS
-
     from nd4jlike.interpreters import REFERENCES
+    from nd4jlike.quantization import ROUNDINGS
 
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -256,6 +255,7 @@ def _print_report(report: ModelReport) -> None:
         "us": lambda layer: f"{layer.microseconds:.2f}",
         "ref. us": lambda layer: f"{layer.reference_microseconds:.2f}",
         "ratio": lambda layer: f"{layer.ratio:.1f}",
+        "call us": lambda layer: f"{layer.call_microseconds:.2f}",
     }
     if all(layer.relative_error_float64 is None for layer in report.layers):
         del columns["rel. float64"], columns["rel. ref."]

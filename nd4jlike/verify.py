@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from nd4jlike.adapters.arm_compute import TensorInfo
-from nd4jlike.ndarray import NdArray
 
+from nd4jlike.adapters.arm_compute import TensorInfo
 from nd4jlike.adapters.tflite import read_model
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
 from nd4jlike.interpreters import LiteRtXnnpack, Reference, one_layer, open_reference
+from nd4jlike.ndarray import NdArray
 from nd4jlike.quantization import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -448,7 +448,7 @@ class _Tally:
             arm_compute_offset=offset,
             arm_compute_total_size=total_size,
             arm_compute_refusal=refusal,
-            plan=str(self.plan.explain()),
+            plan=self.plan.explain(self.x),
             elements=self.elements,
             mismatches=self.mismatches,
             largest_difference=self.largest_difference,

@@ -353,7 +353,7 @@ def bend_distant_buffer(tiny):
         (bend_code_index, "operator 0/0 has code 9 of 1"),
         (bend_buffer_index, "tensor 0/1 is in buffer 9 of 3"),
         (bend_short_constant, r"tensor 0/1 \(weights\) of shape \(1, 3, 3, 3\) has 26 of 27 bytes"),
-        (bend_huge_shape, rf"has 27 of {3 * (2**31 - 1) ** 2} bytes"),
+        (bend_huge_shape, rf".* has 27 of {3 * (2**31 - 1) ** 2} bytes"),
         (bend_negative_shape, r"tensor 0/0 \(input\) has shape \(1, -2, 6, 3\)"),
         (bend_input_index, "input 0 is tensor 40 of 4"),
         (bend_subgraphs, "it has no subgraph"),
