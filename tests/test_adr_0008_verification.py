@@ -292,11 +292,10 @@ def bitmap(pixels, *, bits=8, compression=0, palette=None, top_down=False):
     """Write an 8-bit image as other programs do."""
     height, width = pixels.shape
     palette = np.repeat(np.arange(256, dtype=np.uint8), 4).reshape(256, 4) if palette is None else palette
-    rows = np.pad(pixels, [(0, 0), (0, -width % 4)])
+    rows = np.pad(pixels if top_down else pixels[::-1], [(0, 0), (0, -width % 4)])
     start = 54 + palette.size
-    head = struct.pack(
-        "<2sIIIIiiHHIIiiII", b"BM", start + rows.size, 0, start, 40, width, -height if top_down else height, 1, bits, compression, rows.size, 0, 0, 256, 0
-    )
+    sizes = (40, width, -height if top_down else height, 1, bits, compression, rows.size, 0, 0, 256, 0)
+    head = struct.pack("<2sIIIIiiHHIIiiII", b"BM", start + rows.size, 0, start, *sizes)
     return head + palette.tobytes() + rows.tobytes()
 
 
