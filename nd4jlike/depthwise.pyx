@@ -5,7 +5,7 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
 
-from nd4jlike.array cimport NdArray, as_ndarray
+from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
@@ -67,7 +67,7 @@ cdef class _Launch:
     cdef Py_ssize_t y_begin
     cdef Py_ssize_t y_end
 
-    def run(self, NdArray x not None, NdArray y not None, Py_ssize_t begin, Py_ssize_t end):
+    cpdef int run(self, NdArray x, NdArray y, Py_ssize_t begin, Py_ssize_t end) except -1:
         """Compute rows [begin, end); the arguments keep the memory alive while a thread works on it."""
         cdef const char *source = x.data()
         cdef char *target = y.data()
@@ -79,6 +79,7 @@ cdef class _Launch:
             self.family.run(&self.problem, source, target, scratch, begin, end)
 
         free(scratch)
+        return 0
 
 
 @cython.final
@@ -139,6 +140,11 @@ cdef class DepthwiseConv2d:
 
     Notes
     -----
+    ``plan(x, out=None)`` runs it. `x` is an NdArray or array_like of the axes in `data_format` and any layout but a blocked
+    one, wrapped without a copy. `out`, an NdArray or writable buffer, receives the result and comes back; its padding stays as
+    it is, and it must not overlap `x`. Without `out` the result is a new array, dense with its axes in the memory order of `x`,
+    or on `output_descriptor` where `x` has padding.
+
     Output channel of input channel c and multiplier index m is ``c*M + m``. A plan may be shared by threads.
 
     Examples
@@ -218,32 +224,9 @@ cdef class DepthwiseConv2d:
         self._launches = {}
         self._results = {}
 
+    # Documented in the stub and in the class: a compiled class keeps no docstring of a special method.
     def __call__(self, x not None, out=None):
-        """Run.
-
-        Parameters
-        ----------
-        x : NdArray or array_like
-            (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout but a blocked one. Wrapped without a copy.
-        out : NdArray or writable buffer, optional
-            Receives the result; its padding stays as it is. Must not overlap `x`.
-
-        Returns
-        -------
-        NdArray
-            `out` where it is given; else a new array, dense with its axes in the memory order of `x`, or on
-            `output_descriptor` where `x` has padding.
-
-        Raises
-        ------
-        LayoutError
-            For a rank, shape, read-only or overlapping `out` that do not fit.
-        DTypeError
-            For another element type than the plan's.
-        UnsupportedLayoutError
-            For a blocked layout.
-        """
-        cdef NdArray source = x if type(x) is NdArray else wrapped(x)
+        cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
         cdef NdArray target
         if out is None:
             target = out = NdArray(self._result_descriptor(source.descriptor))
@@ -256,8 +239,8 @@ cdef class DepthwiseConv2d:
             raise LayoutError("out must be writable: it is read-only")
         if x_data + launch.x_begin < y_data + launch.y_end and y_data + launch.y_begin < x_data + launch.x_end:
             raise LayoutError(
-                f"out must not overlap the input: bytes {<size_t> y_data + launch.y_begin:#x} to {<size_t> y_data + launch.y_end:#x} "
-                f"and {<size_t> x_data + launch.x_begin:#x} to {<size_t> x_data + launch.x_end:#x}"
+                f"out must not overlap the input: bytes {<size_t> (y_data + launch.y_begin):#x} to {<size_t> (y_data + launch.y_end):#x} "
+                f"and {<size_t> (x_data + launch.x_begin):#x} to {<size_t> (x_data + launch.x_end):#x}"
             )
 
         if launch.parts > 1:
@@ -583,11 +566,6 @@ cdef int run_in_parts(_Launch launch, NdArray x, NdArray y) except -1:
     return 0
 
 
-cdef NdArray wrapped(object x):
-    """The input, without a copy where it exports a buffer."""
-    return as_ndarray(x)
-
-
 cdef NdArray wrapped_output(object out):
     """The output; a copy would be written in its place."""
     if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
@@ -598,7 +576,7 @@ cdef NdArray wrapped_output(object out):
 cdef ShapeDescriptor descriptor_of(object x_or_descriptor):
     if isinstance(x_or_descriptor, ShapeDescriptor):
         return x_or_descriptor
-    return wrapped(x_or_descriptor).descriptor
+    return as_ndarray(x_or_descriptor).descriptor
 
 
 cdef int check_plain(str name, ShapeDescriptor descriptor, object dtype) except -1:
