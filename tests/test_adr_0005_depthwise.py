@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from guards import SIDES, guarded, guarded_array
+from tests.guards import SIDES, guarded, guarded_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layouts import arrangements, hosted, on, padded
-from reference import accumulate, depthwise_float, out_size, same_padding
-from shared import conformance
+from tests.layouts import arrangements, hosted, on, padded
+from tests.reference import accumulate, depthwise_float, out_size, same_padding
+from tests.shared import conformance
 
 import nd4jlike as nd
 from nd4jlike import geometry
@@ -513,7 +513,7 @@ def test_d9_bad_arguments_of_a_plan(change, error, words):
         (np.zeros((1, 5, 5, 4), np.float32), np.zeros((3, 3, 4), np.float32), ValueError, "four axes"),
         (np.zeros((1, 5, 5, 4), np.float32), np.zeros((1, 3, 3, 4)), TypeError, "float64"),
         (np.zeros((1, 5, 5, 4), np.float32), [[[[0.0] * 4] * 3] * 3], ValueError, "export a buffer: a list"),
-        (np.zeros((1, 5, 5, 4), np.float32), b"\0" * 144, ValueError, "four axes"),
+        (np.zeros((1, 5, 5, 4), np.float32), bytearray(144), ValueError, "four axes"),
     ],
 )
 def test_d9_bad_arguments_of_a_call(x, out, error, words):
@@ -523,7 +523,7 @@ def test_d9_bad_arguments_of_a_call(x, out, error, words):
         plan(x, out)
     assert isinstance(caught.value, nd.Nd4jLikeError)
     assert words in str(caught.value)
-    assert out is None or not np.any(np.frombuffer(out, np.uint8) if isinstance(out, bytes) else out)
+    assert out is None or not np.any(out)
 
 
 def test_d9_none_is_no_input():
