@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from nd4jlike import descriptor, geometry
+from nd4jlike import descriptor as descriptors, geometry
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
@@ -35,7 +35,7 @@ cdef enum:
 cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
 
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
-cdef object from_tag = descriptor.ShapeDescriptor.from_tag
+cdef object from_tag = descriptors.ShapeDescriptor.from_tag
 
 cdef object pool = None
 
@@ -279,7 +279,7 @@ cdef class DepthwiseConv2d:
         ((1, 9, 9, 32), (0, 0, 0, 0))
         """
         shape = four_extents(shape)
-        batch, height, width, channels = [shape[axis] for axis in self._axes]
+        height, width, channels = [shape[axis] for axis in self._axes[1:]]
         _, walk = self._walk(height, width, channels)
         (top, bottom), (left, right) = walk.reach
         room = geometry.pixel_pitch(channels, self.dtype.itemsize) - channels

@@ -157,7 +157,7 @@ def pixel_pitch(channels: int, itemsize: int) -> int:
 
 
 def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:
-    """`value`, one of `choices`.
+    """Return `value`, which must be one of `choices`.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:
 
 
 def integer(name: str, value: Any, least: int) -> int:
-    """`value` as an int of `least` or more.
+    """Read `value` as an int of `least` or more.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def pair(name: str, value: Any, least: int) -> tuple[int, int]:
-    """`value` as (height, width): one integer for both, or two."""
+    """Read `value` as (height, width): one integer for both, or two."""
     if not isinstance(value, (tuple, list)):
         return (integer(name, value, least),) * 2
     if len(value) != 2:
@@ -194,7 +194,7 @@ def pair(name: str, value: Any, least: int) -> tuple[int, int]:
 
 
 def sides(padding: Any) -> Literal["same"] | Sides:
-    """`padding` as ``"same"`` or ((top, bottom), (left, right))."""
+    """Read `padding` as ``"same"`` or ((top, bottom), (left, right))."""
     if isinstance(padding, str) or padding is None:
         return "same" if choice("padding", padding, ("same", "valid")) == "same" else ((0, 0), (0, 0))
     if isinstance(padding, (tuple, list)) and len(padding) == 2 and all(isinstance(side, (tuple, list)) for side in padding):

@@ -29,7 +29,7 @@ def guarded(nbytes, side):
 
 
 def guarded_array(values, side):
-    """A copy of `values` in guarded memory, c order."""
+    """Copy `values` to guarded memory, c order."""
     values = np.asarray(values)
     copy = np.frombuffer(guarded(values.nbytes, side), values.dtype, values.size).reshape(values.shape)
     copy[...] = values

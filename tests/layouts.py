@@ -8,7 +8,7 @@ import nd4jlike as nd
 
 
 def in_memory_order(values, order):
-    """A copy whose axes lie in memory as `order` says, slowest first."""
+    """Copy `values` so that their axes lie in memory as `order` says, slowest first."""
     return np.ascontiguousarray(np.transpose(values, order)).transpose(np.argsort(order))
 
 
@@ -21,7 +21,7 @@ def hosted(values, before, after, fill):
 
 
 def padded(values, paddings, padding_offsets, fill, order="c"):
-    """An NdArray of `values` whose padding holds `fill`."""
+    """Make an NdArray of `values` whose padding holds `fill`."""
     x = nd.NdArray(nd.ShapeDescriptor.paddedBufferDescriptor(values.dtype, order, values.shape, paddings, padding_offsets))
     x.fill_padding(fill)
     x[...] = values
@@ -29,7 +29,7 @@ def padded(values, paddings, padding_offsets, fill, order="c"):
 
 
 def on(descriptor, values, fill=0):
-    """An NdArray of `values` on `descriptor`, its padding full of `fill`."""
+    """Make an NdArray of `values` on `descriptor`, its padding full of `fill`."""
     x = nd.NdArray(descriptor)
     x.fill_padding(fill)
     x[...] = values

@@ -18,7 +18,7 @@ def same_padding(size, kernel, stride, dilation):
 
 
 def accumulate(x, weights, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0)), absolute=False):
-    """Sums over the window: x (N, H, W, C) and weights (kH, kW, C, M) to (N, OH, OW, C*M); float64 for floats, int64 for integers."""
+    """Sum over the window: x (N, H, W, C) and weights (kH, kW, C, M) to (N, OH, OW, C*M); float64 for floats, int64 for integers."""
     wide = np.float64 if np.asarray(x).dtype.kind == "f" else np.int64
     x, weights = np.asarray(x, wide), np.asarray(weights, wide)
     if absolute:
@@ -39,7 +39,7 @@ def accumulate(x, weights, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 
 
 
 def depthwise_float(x, weights, bias=None, activation=(-math.inf, math.inf), **geometry):
-    """The result in float64, and for each element a bound on what float32 may make of it."""
+    """Compute the result in float64, and for each element a bound on what float32 may make of it."""
     exact = accumulate(x, weights, **geometry)
     reach = accumulate(x, weights, absolute=True, **geometry)
     if bias is not None:
@@ -51,7 +51,7 @@ def depthwise_float(x, weights, bias=None, activation=(-math.inf, math.inf), **g
 
 
 def depthwise_int8(x, weights, bias, quantization, rounding, clamp=(-128, 127), **geometry):
-    """The int8 result. `quantization`: ((scale, zero point), weight scales, (scale, zero point)), scales as float32 values."""
+    """Compute the int8 result. `quantization`: ((scale, zero point), weight scales, (scale, zero point)), scales as float32 values."""
     (input_scale, input_zero), weight_scales, (output_scale, output_zero) = quantization
     sums = accumulate(np.asarray(x, np.int64) - input_zero, weights, **geometry)
     channels = sums.shape[-1]
@@ -95,7 +95,7 @@ def round_half_away(value):
 
 
 def multiply_by_quantized_multiplier(value, multiplier, shift):
-    """gemmlowp's SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT."""
+    """Apply gemmlowp's SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT."""
     value = wrap32(value << max(shift, 0))
     if value == multiplier == -(2**31):
         high = 2**31 - 1

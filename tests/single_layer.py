@@ -63,7 +63,7 @@ def model(x_shape, weights, bias, quantization, out_shape, *, stride, dilation, 
 
 
 def run_tflite_micro(content, x):
-    """The result of TensorFlow Lite Micro's interpreter."""
+    """Run TensorFlow Lite Micro's interpreter."""
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="tflite-micro is the reference")
     interpreter = runtime.Interpreter.from_bytes(content)
     interpreter.set_input(x, 0)
@@ -72,7 +72,7 @@ def run_tflite_micro(content, x):
 
 
 def run_litert(content, x, *, xnnpack):
-    """The result of LiteRT's interpreter: its XNNPACK delegate, or its reference kernels."""
+    """Run LiteRT's interpreter: its XNNPACK delegate, or its reference kernels."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is the reference")
     kind = litert.OpResolverType.BUILTIN if xnnpack else litert.OpResolverType.BUILTIN_REF
     interpreter = litert.Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)

@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from tests.guards import SIDES, guarded, guarded_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.layouts import arrangements, hosted, on, padded
-from tests.reference import accumulate, depthwise_float, out_size, same_padding
-from tests.shared import conformance
 
 import nd4jlike as nd
 from nd4jlike import geometry
 from nd4jlike.kernels import dispatch
+from tests.guards import SIDES, guarded, guarded_array
+from tests.layouts import arrangements, hosted, on, padded
+from tests.reference import accumulate, depthwise_float, out_size, same_padding
+from tests.shared import conformance
 
 ISAS = dispatch.available()
 # One less than, as many as and one more than the lanes of every vector, once, twice and four times.
@@ -45,7 +45,7 @@ def assert_close(got, x, weights, bias=None, activation=(-math.inf, math.inf), *
 @every_isa
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_d1_value_is_the_sum_over_the_window_for_channels_around_the_lanes(isa, channels):
-    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]"""
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     for size, kernel, stride, dilation in (
         ((5, 6), (3, 3), (1, 1), (1, 1)),
         ((6, 7), (3, 3), (2, 2), (1, 1)),
@@ -62,7 +62,7 @@ def test_d1_value_is_the_sum_over_the_window_for_channels_around_the_lanes(isa, 
 @every_isa
 @pytest.mark.parametrize("multiplier", [1, 2, 3, 8])
 def test_d1_output_channel_is_input_channel_times_multiplier_plus_index(isa, multiplier):
-    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]"""
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     for channels in (1, 2, 5, 16, 17):
         x, weights, bias = random((1, 4, 5, channels), 1), random((3, 2, channels, multiplier), 2), random(channels * multiplier, 3)
         for stride in (1, 2):
@@ -83,7 +83,7 @@ def test_d1_images_down_to_one_pixel_and_kernels_larger_than_them(isa):
 
 @every_isa
 def test_d1_strides_beyond_the_kernel_and_dilations_beyond_the_image(isa):
-    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]"""
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     x = random((3, 7, 8, 9), 1)
     for kernel in ((1, 1), (2, 2), (3, 3)):
         for stride in ((3, 3), (5, 2), (9, 1)):
@@ -135,7 +135,7 @@ def test_d1_nothing_beyond_a_padded_buffer_is_touched(isa, side):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_d1_any_geometry(data):
-    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]"""
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     small = st.integers(1, 3)
     kernel, stride, dilation = (data.draw(st.tuples(up_to, up_to)) for up_to in (st.integers(1, 5), small, small))
     sides = data.draw(st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4))] * 2))
@@ -155,7 +155,7 @@ def test_d1_any_geometry(data):
 
 @every_isa
 def test_d1_libnd4j_cases(isa):
-    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]"""
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     cases = conformance("libnd4j_depthwise_conv2d.json")["cases"]
 
     def tensor(description):
@@ -195,7 +195,7 @@ def test_d1_libnd4j_cases(isa):
 
 
 def test_d2_every_weights_format_means_the_same_weights():
-    """D2: Weights come as `"HWCM"` (kH, kW, C, M), `"MCHW"`, `"MHWC"` (libnd4j's formats 0, 1, 2) or `"C1HW"` (C*M, 1, kH, kW)"""
+    """D2: Weights come as `"HWCM"` (kH, kW, C, M), `"MCHW"`, `"MHWC"` (libnd4j's formats 0, 1, 2) or `"C1HW"` (C*M, 1, kH, kW)."""
     weights = random((3, 2, 5, 4), 1)
     x = random((1, 6, 5, 5), 2)
     want = np.asarray(nd.depthwise_conv2d(x, weights))
@@ -209,7 +209,7 @@ def test_d2_every_weights_format_means_the_same_weights():
 
 
 def test_d2_weights_of_any_strides_and_bias_of_two_axes():
-    """D2: as anything NumPy reads, with any strides"""
+    """D2: as anything NumPy reads, with any strides."""
     weights, bias, x = random((3, 3, 4, 2), 1), random(8, 2), random((1, 5, 5, 4), 3)
     want = np.asarray(nd.depthwise_conv2d(x, weights, bias))
     for name, arranged in arrangements(weights, 99):
@@ -218,7 +218,7 @@ def test_d2_weights_of_any_strides_and_bias_of_two_axes():
 
 
 def test_d2_later_writes_to_the_weights_change_nothing():
-    """D2: they are copied"""
+    """D2: they are copied."""
     weights, bias, x = random((3, 3, 4, 1), 1), random(4, 2), random((1, 5, 5, 4), 3)
     plan = nd.DepthwiseConv2d(weights, bias)
     want = np.asarray(nd.depthwise_conv2d(x, weights, bias)).copy()
@@ -240,7 +240,7 @@ def test_d3_tflite_weights_are_taken_where_the_format_itself_does_not_fit():
 
 
 def test_d3_the_format_itself_wins_where_both_readings_fit():
-    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales"""
+    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales."""
     weights = random((1, 3, 3, 9), 1)  # a row of 3 on 3 channels, multiplier 9; or 3x3 on 3 channels, multiplier 3
     x = random((1, 5, 5, 3), 2)
     assert nd.depthwise_conv2d(x, weights).shape == (1, 5, 5, 27)
@@ -250,7 +250,7 @@ def test_d3_the_format_itself_wins_where_both_readings_fit():
 
 
 def test_d3_scales_tell_the_readings_apart():
-    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales"""
+    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales."""
     weights = np.ones((1, 3, 3, 9), np.int8)
     x = np.ones((1, 5, 5, 3), np.int8)
     for count in (9, 27):
@@ -258,7 +258,7 @@ def test_d3_scales_tell_the_readings_apart():
 
 
 def test_d4_same_is_the_rule_of_tensorflow_lite():
-    """D4: `"same"` is TensorFlow Lite's: `out = ceil(in / s)`, total padding `max((out-1)*s + (k-1)*d + 1 - in, 0)`, its smaller half before"""
+    """D4: `"same"` is TensorFlow Lite's: `out = ceil(in / s)`, total padding `max((out-1)*s + (k-1)*d + 1 - in, 0)`, its smaller half before."""
     for size in range(1, 9):
         for kernel in range(1, 6):
             for stride in range(1, 4):
@@ -273,10 +273,16 @@ def test_d4_same_is_the_rule_of_tensorflow_lite():
 
 @pytest.mark.parametrize(
     ("padding", "sides"),
-    [("valid", ((0, 0), (0, 0))), (2, ((2, 2), (2, 2))), ((1, 2), ((1, 1), (2, 2))), (((0, 3), (2, 1)), ((0, 3), (2, 1))), ([[1, 0], [0, 4]], ((1, 0), (0, 4)))],
+    [
+        ("valid", ((0, 0), (0, 0))),
+        (2, ((2, 2), (2, 2))),
+        ((1, 2), ((1, 1), (2, 2))),
+        (((0, 3), (2, 1)), ((0, 3), (2, 1))),
+        ([[1, 0], [0, 4]], ((1, 0), (0, 4))),
+    ],
 )
 def test_d4_explicit_padding(padding, sides):
-    """D4: a number, a pair, or ((top, bottom), (left, right)) is explicit; `out = (in + padding - (k-1)*d - 1) // s + 1`"""
+    """D4: a number, a pair, or ((top, bottom), (left, right)) is explicit; `out = (in + padding - (k-1)*d - 1) // s + 1`."""
     x, weights = random((2, 6, 7, 5), 1), random((3, 4, 5, 1), 2)
     for stride in ((1, 1), (2, 3)):
         got = nd.depthwise_conv2d(x, weights, stride=stride, padding=padding)
@@ -314,7 +320,7 @@ def test_d5_a_broadcast_input_is_read_like_any_other():
 @every_isa
 @pytest.mark.parametrize("fill", [0.0, 5.0, math.inf, math.nan])
 def test_d6_padding_never_reaches_a_result(isa, fill):
-    """D6: Padding never reaches a result"""
+    """D6: Padding never reaches a result."""
     for channels in (3, 8, 17, 64):
         values, weights = random((2, 4, 5, channels), 1), random((3, 3, channels, 1), 2)
         for stride in (1, 2):
@@ -325,7 +331,7 @@ def test_d6_padding_never_reaches_a_result(isa, fill):
 
 
 def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
-    """D6: only where every padding cell holds the padding value in this very call"""
+    """D6: only where every padding cell holds the padding value in this very call."""
     values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
     plan = nd.DepthwiseConv2d(weights)
     x = on(plan.input_descriptor(values.shape), values)
@@ -346,7 +352,7 @@ def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
 
 
 def test_d6_wrapped_memory_is_looked_at():
-    """D6: only where every padding cell holds the padding value in this very call"""
+    """D6: only where every padding cell holds the padding value in this very call."""
     values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
     plan = nd.DepthwiseConv2d(weights)
     layout = plan.input_descriptor(values.shape)
@@ -373,7 +379,7 @@ def test_d6_weights_that_are_not_finite_read_no_padding(value):
 
 
 def test_d6_views_of_padded_arrays_do_not_take_their_elements_for_padding():
-    """D6: Padding never reaches a result"""
+    """D6: Padding never reaches a result."""
     weights = random((3, 3, 8, 1), 2)
     x = on(nd.DepthwiseConv2d(weights).input_descriptor((3, 6, 7, 8)), random((3, 6, 7, 8), 1))
     plan = nd.DepthwiseConv2d(weights)
@@ -431,7 +437,7 @@ def test_d8_overlapping_memory_is_refused():
 
 
 def test_d8_the_halo_that_a_call_reads_counts():
-    """D8: the ranges of addresses that a call may touch are disjoint"""
+    """D8: the ranges of addresses that a call may touch are disjoint."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 1, 1), np.float32))
     memory = np.zeros(100, np.float32)
     layout = plan.input_descriptor((1, 3, 3, 1))
@@ -579,7 +585,7 @@ def test_d10_halo_is_what_the_windows_reach():
 
 
 def test_d10_a_logical_nchw_input_lies_channels_last():
-    """D10: `input_descriptor` has channels fastest"""
+    """D10: `input_descriptor` has channels fastest."""
     values, weights = random((2, 16, 5, 6), 1), random((3, 3, 16, 1), 2)
     plan = nd.DepthwiseConv2d(weights, data_format="NCHW")
     d = plan.input_descriptor(values.shape)
@@ -593,12 +599,13 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
     ("dtype", "channels", "pitch"),
     [
         ("float32", 1, 1), ("float32", 3, 3), ("float32", 8, 8), ("float32", 11, 11), ("float32", 12, 16), ("float32", 15, 16), ("float32", 16, 16),
-        ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 96), ("float32", 120, 128), ("float32", 511, 528), ("float32", 512, 528), ("float32", 1024, 1040),
+        ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 96), ("float32", 120, 128), ("float32", 511, 528), ("float32", 512, 528),
+        ("float32", 1024, 1040),
         ("int8", 1, 1), ("int8", 17, 17), ("int8", 47, 47), ("int8", 48, 64), ("int8", 64, 64), ("int8", 65, 128), ("int8", 2048, 2112), ("int8", 4096, 4160),
     ],
 )  # fmt: skip
 def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, channels, pitch):
-    """D11: Pixels start on whole cache lines of 64 bytes where that adds at most a third to a pixel of less than a line"""
+    """D11: Pixels start on whole cache lines of 64 bytes where that adds at most a third to a pixel of less than a line."""
     q = None if dtype == "float32" else Q
     plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), dtype), quantization=q)
     d = plan.input_descriptor((1, 4, 4, channels))
@@ -695,7 +702,7 @@ def test_d15_any_number_of_threads_gives_the_same_bits(isa, threads):
 
 
 def test_d15_a_plan_serves_callers_on_many_threads():
-    """D15: each on its own rows with its own scratch"""
+    """D15: each on its own rows with its own scratch."""
     from concurrent.futures import ThreadPoolExecutor
 
     weights = random((3, 3, 16, 1), 1)
@@ -709,7 +716,7 @@ def test_d15_a_plan_serves_callers_on_many_threads():
 
 @every_isa
 def test_d16_float_results_stay_within_the_bound(isa):
-    """D16: Each instruction set gives float32 results within `(taps + 2) * 2**-23 * sum |x*w|` of the exact value"""
+    """D16: Each instruction set gives float32 results within `(taps + 2) * 2**-23 * sum |x*w|` of the exact value."""
     for kernel in (3, 5, 7, 11):
         for seed in range(3):
             x, weights = random((1, 12, 13, 35), seed), random((kernel, kernel, 35, 1), seed + 9)

@@ -69,7 +69,7 @@ def test_d1_scales_are_float32_and_the_value_compares():
 @every_isa
 @every_rounding
 def test_d1_one_weight_scale_serves_all_channels(isa, rounding):
-    """D1: one or one for each output channel for the weights"""
+    """D1: one or one for each output channel for the weights."""
     weights, bias, _ = layer(19)
     x = integers((1, 4, 5, 19), 9)
     one, many = (nd.Quantization((0.1, 3), scales, (0.2, -4)) for scales in (0.03, [0.03] * 19))
@@ -80,7 +80,7 @@ def test_d1_one_weight_scale_serves_all_channels(isa, rounding):
 
 @given(st.floats(2.0**-60, 2.0**30, exclude_max=True))
 def test_d2_fixed_point_multipliers_are_the_nearest(effective):
-    """D2: its fixed-point form is a multiplier in [2**30, 2**31) and a shift"""
+    """D2: its fixed-point form is a multiplier in [2**30, 2**31) and a shift."""
     multiplier, shift = quantize_multiplier(effective)
     assert (multiplier, shift) == reference.quantize_multiplier(effective)
     if multiplier:
@@ -112,7 +112,7 @@ def test_d2_multipliers_at_the_edges(effective, fixed):
 
 
 def test_d2_the_product_is_taken_in_float64():
-    """D2: The effective multiplier is `input * weights / output` in float64"""
+    """D2: The effective multiplier is `input * weights / output` in float64."""
     q = nd.Quantization((0.1, 0), [0.2, 0.3, 0.7], (0.9, 0))
     multipliers, shifts = q.multipliers_and_shifts()
     for multiplier, shift, scale in zip(multipliers, shifts, (0.2, 0.3, 0.7), strict=True):
@@ -175,7 +175,7 @@ def through_one_by_one(accumulators, q, rounding, isa):
 @every_isa
 @every_rounding
 def test_d5_d6_every_accumulator_around_every_tie(isa, rounding):
-    """D5: `rounding="tflite"`: shift left; saturating rounding doubling high multiply, one half going up"""
+    """D5: `rounding="tflite"`: shift left; saturating rounding doubling high multiply, one half going up."""
     rng = np.random.default_rng(2)
     for effective in (1.0, 0.5, 0.25, 0.1, 1 / 3, 3.0, 2.0**-10, 0.0123, 1.9e-5, 7.3e-7, 2.0**-20 * 1.5, 30.0, 2.0**12, *rng.uniform(1e-4, 0.1, 8)):
         q = nd.Quantization((effective, 0), 1.0, (1.0, 0))
@@ -201,7 +201,7 @@ def test_d5_the_first_rounding_moves_what_the_second_sees():
 
 
 def test_d5_one_half_goes_up_in_the_first_rounding_and_away_from_zero_in_the_second():
-    """D5: saturating rounding doubling high multiply, one half going up; rounding division by a power of two, one half going away from zero"""
+    """D5: saturating rounding doubling high multiply, one half going up; rounding division by a power of two, one half going away from zero."""
     half, quarter = nd.Quantization((0.5, 0), 1.0, (1.0, 10)), nd.Quantization((0.25, 0), 1.0, (1.0, 10))
     assert through_one_by_one([1, 3, 5, -1, -3, -5], half, "tflite", None).tolist() == [11, 12, 13, 10, 9, 8]
     assert through_one_by_one([2, 6, -2, -6], quarter, "tflite", None).tolist() == [11, 12, 9, 8]
@@ -217,7 +217,7 @@ def test_d6_one_half_goes_to_even():
 @every_rounding
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_d7_activations_are_clamps(isa, rounding, activation):
-    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`, divided in float32"""
+    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`, divided in float32."""
     weights, bias, q = layer(35)
     x = integers((1, 5, 6, 35), 9)
     got = nd.depthwise_conv2d(x, weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa)
@@ -241,7 +241,7 @@ def test_d7_activations_are_clamps(isa, rounding, activation):
     ],
 )
 def test_d7_bounds_stay_within_the_element_type(activation, output, bounds):
-    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`"""
+    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`."""
     assert quantized_activation_range(activation, output, "int8") == bounds
 
 
@@ -450,7 +450,10 @@ def test_d9_d10_extremes_agree_with_the_interpreters(kind):
             "weights": np.full((3, 3, 17, 1), -127 if seed % 4 < 2 else 127, np.int8),
             "bias": np.full(17, bias, np.int32),
             "quantization": nd.Quantization((1.0, 127 if seed % 3 else -7), np.full(17, scale), (output_scale, -128 if seed % 2 else 100)),
-            **{"stride": (1, 1), "dilation": (1, 1), "same": False, "activation": activation},
+            "stride": (1, 1),
+            "dilation": (1, 1),
+            "same": False,
+            "activation": activation,
         }
         content = content_of(layer, {"x_shape": (1, 4, 4, 17), "out_shape": (1, 2, 2, 17)})
         assert (ours(layer, x, "tflite", None) == run_tflite_micro(content, x)).all()
@@ -491,7 +494,7 @@ def test_d9_d10_extremes_agree_with_the_interpreters(kind):
     ],
 )
 def test_d11_bad_scales_and_zero_points(change, words):
-    """D11: Refused: scales that are not finite and positive as float32, effective multipliers that are not below 2**30"""
+    """D11: Refused: scales that are not finite and positive as float32, effective multipliers that are not below 2**30."""
     with pytest.raises(nd.LayoutError) as caught:
         nd.Quantization(**{"input": (0.5, 0), "weights": 0.5, "output": (0.5, 0), **change})
     assert words in str(caught.value)
@@ -499,7 +502,7 @@ def test_d11_bad_scales_and_zero_points(change, words):
 
 @pytest.mark.parametrize("zero_points", [(128, 0), (-129, 0), (0, 128), (0, -129)])
 def test_d11_zero_points_that_int8_cannot_hold(zero_points):
-    """D11: zero points that the element type cannot hold"""
+    """D11: zero points that the element type cannot hold."""
     q = nd.Quantization((0.5, zero_points[0]), 0.5, (0.5, zero_points[1]))
     with pytest.raises(nd.LayoutError, match="must be an int8, -128 to 127"):
         nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=q)
