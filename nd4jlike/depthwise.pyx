@@ -4,6 +4,7 @@ cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
+from libc.string cimport memcmp
 
 from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.buffer cimport Buffer, allocate
@@ -30,6 +31,8 @@ cdef enum:
     CACHED_LAUNCHES = 64
     # Multiply-adds that are worth another thread: waking one costs some 30 us, which is what these take.
     WORK_PER_THREAD = 1 << 20
+    # Multiply-adds below which releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
+    WORK_TO_RELEASE = 1 << 15
 
 # What kernels there are: element type, its bias.
 cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
@@ -58,6 +61,7 @@ cdef class _Launch:
     cdef Py_ssize_t scratch_bytes
     cdef Py_ssize_t rows
     cdef Py_ssize_t parts
+    cdef bint brief
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
     cdef bint looks_at_padding
     cdef bint reads_padding
@@ -75,8 +79,11 @@ cdef class _Launch:
         if self.scratch_bytes and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes):
             raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch")
 
-        with nogil:
+        if self.brief:
             self.family.run(&self.problem, source, target, scratch, begin, end)
+        else:
+            with nogil:
+                self.family.run(&self.problem, source, target, scratch, begin, end)
 
         free(scratch)
         return 0
@@ -183,7 +190,7 @@ cdef class DepthwiseConv2d:
     cdef dict _launches
     # By descriptor of x: that of the result where no out is given.
     cdef dict _results
-    # The last call: most calls are like the one before, and comparing identities is all they need.
+    # The last call: most calls are like the one before, and a comparison of layouts is all they need.
     cdef ShapeDescriptor _last_x
     cdef ShapeDescriptor _last_y
     cdef _Launch _last
@@ -366,7 +373,7 @@ cdef class DepthwiseConv2d:
         cdef _Launch launch = None
         # Another thread may replace the last launch; without the lock it could be freed between the look and the hold.
         with cython.critical_section(self):
-            if self._last_x is x and self._last_y is y:
+            if same_layout(self._last_x, x) and same_layout(self._last_y, y):
                 launch = self._last
         if launch is not None and (not launch.looks_at_padding or launch.reads_padding == source.padding_holds(self._padding_bits)):
             return launch
@@ -428,6 +435,7 @@ cdef class DepthwiseConv2d:
         launch.rows = problem.batch * problem.out_height
         work = target.length * problem.kernel_height * problem.kernel_width
         launch.parts = max(1, min(self.threads, launch.rows, work // WORK_PER_THREAD))
+        launch.brief = work < WORK_TO_RELEASE
         extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
         span(problem.x_strides, extents, problem.halo, source.itemsize, &launch.x_begin, &launch.x_end)
         extents = [problem.batch, problem.out_height, problem.out_width, problem.channels * problem.multiplier]
@@ -588,6 +596,26 @@ cdef int check_plain(str name, ShapeDescriptor descriptor, object dtype) except 
     if descriptor.layout.block_count:
         raise UnsupportedLayoutError(f"{name} has inner blocks {descriptor.inner_blocks}, which no kernel reads yet: reorder(x, 'nhwc') makes it plain")
     return 0
+
+
+cdef bint same_layout(ShapeDescriptor known, ShapeDescriptor other) noexcept:
+    """Whether a launch for one descriptor serves the other: all but where element (0, .., 0) lies. Arrays that are wrapped anew
+    have new descriptors with every call; others keep theirs, and the first comparison is enough."""
+    cdef const Layout *a
+    cdef const Layout *b
+    cdef Py_ssize_t extents = 4 * sizeof(Py_ssize_t)
+    if known is other or known is None:
+        return known is not None
+    a, b = &known.layout, &other.layout
+    return (
+        known.dtype is other.dtype
+        and a.rank == b.rank
+        and a.block_count == b.block_count == 0
+        and memcmp(a.shape, b.shape, extents) == 0
+        and memcmp(a.strides, b.strides, extents) == 0
+        and memcmp(a.paddings, b.paddings, extents) == 0
+        and memcmp(a.padding_offsets, b.padding_offsets, extents) == 0
+    )
 
 
 cdef bint has_halo(ShapeDescriptor x, tuple axes) noexcept:
