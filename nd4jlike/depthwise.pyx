@@ -6,17 +6,18 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
-from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
+from nd4jlike.ndarray cimport NdArray, as_ndarray
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from nd4jlike import descriptor as descriptors, geometry
+from nd4jlike import geometry
+from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
@@ -38,7 +39,7 @@ cdef enum:
 cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
 
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
-cdef object from_tag = descriptors.ShapeDescriptor.from_tag
+cdef object from_tag = DescriptorType.from_tag
 
 cdef object pool = None
 
@@ -61,6 +62,7 @@ cdef class _Launch:
     cdef Py_ssize_t scratch_bytes
     cdef Py_ssize_t rows
     cdef Py_ssize_t parts
+    # Too little work to release the lock of the interpreter for.
     cdef bint brief
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
     cdef bint looks_at_padding
@@ -224,8 +226,8 @@ cdef class DepthwiseConv2d:
             self._ignores_padding = "some weights are not finite"
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
-        self.isa = dispatch.chosen() if isa is None else isa
         self._table = dispatch.load("depthwise", isa)
+        self.isa = dispatch.chosen() if isa is None else isa
         table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
         self._family = &table.s8 if quantization is not None else &table.f32
         self._launches = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["AXES", "Walk", "WeightReading", "Window", "choice", "integer", "pixel_pitch", "weight_readings"]
+__all__ = ["AXES", "WEIGHT_AXES", "Walk", "WeightReading", "Window", "choice", "integer", "pair", "pixel_pitch", "sides", "weight_readings"]
 
 Sides = tuple[tuple[int, int], tuple[int, int]]
 
