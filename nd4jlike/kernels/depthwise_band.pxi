@@ -48,15 +48,29 @@ cdef struct Job:
     bint unit, roomy
     # Blocks that have a whole vector to read need no band. Outputs are stored where they belong, with no tile between.
     bint in_place, direct
+    # One column only: the axes and their strides are exchanged, so that what is long is a row.
+    bint swapped
     # Taps outside of the axes' low and high are left out; else the band has a padding value for each.
     bint skip
     # Output rows and columns at a time; bytes of one entry of a band; bytes of a band, before the tile of outputs.
     Py_ssize_t tile_rows, tile_columns, entry_bytes, band_bytes
 
 
+cdef inline Py_ssize_t divide(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """a / b rounded down; a >= 0, b > 0. Nearly always b is 1, and a division takes as long as the taps of an output."""
+    return a if b == 1 else a // b
+
+
 cdef inline Py_ssize_t divide_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     """a / b rounded up, but 0 for a negative a; b > 0."""
-    return (a + b - 1) // b if a > 0 else 0
+    return divide(a + b - 1, b) if a > 0 else 0
+
+
+cdef inline Py_ssize_t common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """The greatest of a >= 0 and b > 0."""
+    while a > 0 and b > 1:
+        a, b = b, a % b
+    return b if b > 0 else a
 
 
 cdef Cut cut_axis(const Axis *axis, Py_ssize_t begin, Py_ssize_t outputs, bint neighbours) noexcept nogil:
@@ -65,15 +79,17 @@ cdef Cut cut_axis(const Axis *axis, Py_ssize_t begin, Py_ssize_t outputs, bint n
     `neighbours`: neighbouring outputs must read neighbouring entries.
     """
     cdef Cut cut
-    cdef Py_ssize_t other = axis.dilation if axis.taps > 1 else 0
     cut.first = begin * axis.stride - axis.pad
     cut.advance = axis.dilation
     cut.runs = 1
-    cut.spacing = axis.stride
-    while other:  # Euclid: the greatest common divisor of stride and dilation
-        cut.spacing, other = other, cut.spacing % other
-    cut.step = axis.stride // cut.spacing
-    cut.tap_step = axis.dilation // cut.spacing
+    if outputs == 1:
+        cut.spacing = axis.dilation
+        cut.count = axis.taps
+        cut.step = cut.tap_step = 1
+        return cut
+    cut.spacing = common_divisor(axis.dilation if axis.taps > 1 else 0, axis.stride)
+    cut.step = divide(axis.stride, cut.spacing)
+    cut.tap_step = divide(axis.dilation, cut.spacing)
     cut.count = (outputs - 1) * cut.step + (axis.taps - 1) * cut.tap_step + 1
     if cut.count > outputs * axis.taps or (neighbours and cut.step > 1):
         cut.runs = axis.taps
@@ -82,6 +98,11 @@ cdef Cut cut_axis(const Axis *axis, Py_ssize_t begin, Py_ssize_t outputs, bint n
         cut.step = 1
         cut.tap_step = outputs
     return cut
+
+
+cdef inline Py_ssize_t line_bytes(const Job *job, const Cut *columns) noexcept nogil:
+    """Bytes of a line of a band; its last vector takes what `fill` writes past the last entry."""
+    return columns.runs * columns.count * job.entry_bytes + LANES * CELL
 
 
 cdef inline void put_cells(vector *entry, const char *first, const char *second, Py_ssize_t lanes) noexcept nogil:
@@ -113,21 +134,26 @@ cdef inline vector *advance(vector *entry, Py_ssize_t byte_count) noexcept nogil
 
 
 cdef void fill_repeated(
-    const Job *job, vector *entry, Source first, Source second, Py_ssize_t count, Py_ssize_t channel, Py_ssize_t channels,
+    const Job *job, vector *entry, Source first, Source second, Py_ssize_t count, Py_ssize_t lead, Py_ssize_t channels,
 ) noexcept nogil:
-    """Entries whose input channels are each repeated for `multiplier` output channels."""
-    cdef Py_ssize_t multiplier = job.problem.multiplier
-    cdef Py_ssize_t done, end, ahead
+    """Entries whose input channels are each repeated for `multiplier` output channels; the first one has `lead` of them behind it."""
+    cdef Py_ssize_t done, end
+    cdef const char *a
+    cdef const char *b
     for _ in range(count):
+        a = first.start
+        b = second.start
         done = 0
+        end = job.problem.multiplier - lead
         while done < channels:
-            ahead = (channel + done) // multiplier - channel // multiplier
-            end = min(channels, (channel // multiplier + ahead + 1) * multiplier - channel)
-            while done < end:
-                # Writes past `end`; the next channel, entry or run overwrites that.
-                put_splat(advance(entry, done * CELL), first.start + ahead * first.channel, second.start + ahead * second.channel)
+            # Writes past `end`; the next channel or entry overwrites that.
+            while done < min(end, channels):
+                put_splat(advance(entry, done * CELL), a, b)
                 done += LANES
             done = end
+            end += job.problem.multiplier
+            a += first.channel
+            b += second.channel
         entry = advance(entry, job.entry_bytes)
         first.start += first.pixel
         second.start += second.pixel
@@ -161,11 +187,11 @@ cdef void fill_unit(const Job *job, vector *entry, Source first, Source second, 
 
 
 cdef void fill(
-    const Job *job, vector *entry, Source first, Source second, Py_ssize_t count, Py_ssize_t channel, Py_ssize_t channels,
+    const Job *job, vector *entry, Source first, Source second, Py_ssize_t count, Py_ssize_t lead, Py_ssize_t channels,
 ) noexcept nogil:
-    """`count` entries of output channels channel to channel+channels. May write up to one vector past the last entry."""
+    """`count` entries of `channels` output channels. May write up to one vector past the last entry."""
     if job.problem.multiplier > 1:
-        fill_repeated(job, entry, first, second, count, channel, channels)
+        fill_repeated(job, entry, first, second, count, lead, channels)
     elif job.unit:
         fill_unit(job, entry, first, second, count, LANES if job.roomy else channels)
     else:
@@ -179,52 +205,71 @@ cdef inline Source source(const Job *job, const char *line, const char *padding,
     return Source(line + column * job.x_strides[2], spacing * job.x_strides[2], job.x_strides[3])
 
 
+# The entries of a run, begin to end, whose sources are inside the image: one after another they need no test.
+cdef struct Inside:
+    Py_ssize_t begin, end
+
+
+cdef Inside inside(const Job *job, const Cut *cut, Py_ssize_t column) noexcept nogil:
+    cdef Py_ssize_t other = column + job.second_column
+    cdef Inside area
+    area.begin = min(cut.count, max(divide_up(job.columns.low - column, cut.spacing), divide_up(job.columns.low - other, cut.spacing)))
+    area.end = min(cut.count, min(divide_up(job.columns.high - column, cut.spacing), divide_up(job.columns.high - other, cut.spacing)))
+    area.end = max(area.begin, area.end)
+    return area
+
+
 cdef void fill_run(
     const Job *job, vector *entry, const char *first, const char *second, const char *padding, Py_ssize_t column, const Cut *cut,
-    Py_ssize_t channel, Py_ssize_t channels,
+    const Inside *area, Py_ssize_t lead, Py_ssize_t channels,
 ) noexcept nogil:
     """One run of columns from two lines of the image, each NULL if it is outside."""
-    cdef Py_ssize_t begin = 0, end = cut.count, other = column + job.second_column, i, count
-    if first != NULL:
-        begin = divide_up(job.columns.low - column, cut.spacing)
-        end = min(end, divide_up(job.columns.high - column, cut.spacing))
-    if second != NULL:
-        begin = max(begin, divide_up(job.columns.low - other, cut.spacing))
-        end = min(end, divide_up(job.columns.high - other, cut.spacing))
-    begin = min(begin, cut.count)
-    end = max(begin, end)
-    i = begin if job.skip else 0
-    while i < (end if job.skip else cut.count):
-        # Between begin and end both sources run on; outside, each entry is looked at by itself.
-        count = end - begin if i == begin and end > begin else 1
+    cdef Py_ssize_t i = area.begin if job.skip else 0, end = area.end if job.skip else cut.count, count
+    while i < end:
+        if i == area.begin and area.end > area.begin:
+            count = area.end - i
+        elif job.second_column:
+            # Here the taps of a cell leave the image one after the other.
+            count = 1
+        else:
+            count = (area.begin if i < area.begin else cut.count) - i
         fill(
             job, advance(entry, i * job.entry_bytes),
             source(job, first, padding, column + i * cut.spacing, cut.spacing),
-            source(job, second, padding, other + i * cut.spacing, cut.spacing),
-            count, channel, channels,
+            source(job, second, padding, column + job.second_column + i * cut.spacing, cut.spacing),
+            count, lead, channels,
         )
         i += count
 
 
-cdef inline const char *image_line(const Job *job, const char *image, Py_ssize_t row, Py_ssize_t channel) noexcept nogil:
-    """A row of the image at an output channel's input, NULL if it is outside."""
+cdef inline const char *image_line(const Job *job, const char *image, Py_ssize_t row) noexcept nogil:
+    """A row of the image, NULL if it is outside."""
     if row < job.rows.low or row >= job.rows.high:
         return NULL
-    return image + row * job.x_strides[1] + channel // job.problem.multiplier * job.x_strides[3]
+    return image + row * job.x_strides[1]
 
 
 cdef void fill_band(
-    const Job *job, vector *entry, const char *image, const char *padding, const Cut *rows, const Cut *columns, Py_ssize_t channel, Py_ssize_t channels,
+    const Job *job, vector *band, const char *image, const char *padding, const Cut *rows, const Cut *columns, Py_ssize_t channel, Py_ssize_t channels,
 ) noexcept nogil:
-    """All entries of a band, line after line. `padding`: one vector of elements that stand for what lies outside the image."""
-    cdef Py_ssize_t i, run, row
+    """All entries of a band. `padding`: one vector of elements that stand for what lies outside the image."""
+    cdef Py_ssize_t run, row_run, column, row, lead = 0
     cdef const char *first
-    cdef const char *second
-    for i in range(rows.runs * rows.count):
-        row = rows.first + i // rows.count * rows.advance + i % rows.count * rows.spacing
-        first = image_line(job, image, row, channel)
-        second = image_line(job, image, row + job.second_row, channel)
-        for run in range(columns.runs):
-            if first != NULL or not job.skip:
-                fill_run(job, entry, first, second, padding, columns.first + run * columns.advance, columns, channel, channels)
-            entry = advance(entry, columns.count * job.entry_bytes)
+    cdef vector *entry
+    cdef Inside area
+    if job.problem.multiplier > 1:
+        lead = channel % job.problem.multiplier
+        channel //= job.problem.multiplier
+    image += channel * job.x_strides[3]
+    for run in range(columns.runs):
+        column = columns.first + run * columns.advance
+        area = inside(job, columns, column)
+        entry = advance(band, run * columns.count * job.entry_bytes)
+        for row_run in range(rows.runs):
+            row = rows.first + row_run * rows.advance
+            for _ in range(rows.count):
+                first = image_line(job, image, row)
+                if first != NULL or not job.skip:
+                    fill_run(job, entry, first, image_line(job, image, row + job.second_row), padding, column, columns, &area, lead, channels)
+                entry = advance(entry, line_bytes(job, columns))
+                row += rows.spacing

@@ -23,9 +23,7 @@ cdef Need scratch_for(const Job *job, bint any_band, Py_ssize_t rows, Py_ssize_t
     if any_band:
         row_cut = cut_axis(&job.rows, 0, rows, False)
         column_cut = cut_axis(&job.columns, 0, columns, job.fold > 1)
-        # One more vector, which `fill` may write past the last entry.
-        need.band = row_cut.runs * row_cut.count * column_cut.runs * column_cut.count * job.entry_bytes + LANES * CELL
-        need.band = divide_up(need.band, 64) * 64
+        need.band = divide_up(row_cut.runs * row_cut.count * line_bytes(job, &column_cut), 64) * 64
     if not job.direct:
         need.tile = rows * columns * (job.entry_bytes // CELL) * job.itemsize
     return need
@@ -38,25 +36,24 @@ cdef Py_ssize_t fold_of(Py_ssize_t channels) noexcept nogil:
 
 cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bint finite) noexcept nogil:
     """Plan a call; returns the bytes of scratch it needs. `finite`: padding may be multiplied by the weights. `kind` is not read."""
-    cdef Py_ssize_t taps_down = 1, taps_across = 1, kernel_height = problem.kernel_height, kernel_width = problem.kernel_width
+    cdef Py_ssize_t constants, taps_down = 1, taps_across = 1, kernel_height = problem.kernel_height, kernel_width = problem.kernel_width
     cdef bint any_band
     cdef Need need
     cdef int i
 
     job.problem = problem
     job.channels = problem.channels * problem.multiplier
-    job.fold = fold_of(job.channels) if problem.out_width > 1 else 1
     if vector is vf32:
         job.itemsize = sizeof(float)
+        constants = CONSTANTS_F32
     else:
         job.itemsize = 1
+        constants = CONSTANTS_S8
         # Two taps in a cell, above each other unless that leaves more cells half empty.
         if (kernel_height + 1) // 2 * kernel_width <= (kernel_width + 1) // 2 * kernel_height:
             taps_down = 2
         else:
             taps_across = 2
-    job.second_row = problem.dilation_height if taps_down == 2 else 0
-    job.second_column = problem.dilation_width if taps_across == 2 else 0
     for i in range(4):
         job.x_strides[i] = problem.x_strides[i] * job.itemsize
         job.y_strides[i] = problem.y_strides[i] * job.itemsize
@@ -68,14 +65,25 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
 
     job.rows = Axis(
         problem.out_height, problem.stride_height, problem.pad_top,
-        divide_up(kernel_height, taps_down), problem.dilation_height * taps_down, 0, problem.height,
+        divide_up(kernel_height, taps_down), problem.dilation_height * taps_down, -problem.halo[0], problem.height + problem.halo[1],
     )
     job.columns = Axis(
         problem.out_width, problem.stride_width, problem.pad_left,
-        divide_up(kernel_width, taps_across), problem.dilation_width * taps_across, 0, problem.width,
+        divide_up(kernel_width, taps_across), problem.dilation_width * taps_across, -problem.halo[2], problem.width + problem.halo[3],
     )
+    job.second_row = problem.dilation_height if taps_down == 2 else 0
+    job.second_column = problem.dilation_width if taps_across == 2 else 0
+    job.block_vectors = constants + job.rows.taps * job.columns.taps
+    job.swapped = problem.out_width == 1 and kernel_width == 1
+    if job.swapped:
+        job.rows, job.columns = job.columns, job.rows
+        job.second_row, job.second_column = job.second_column, job.second_row
+        job.x_strides[1], job.x_strides[2] = job.x_strides[2], job.x_strides[1]
+        job.y_strides[1], job.y_strides[2] = job.y_strides[2], job.y_strides[1]
+
     job.unit = problem.multiplier == 1 and job.x_strides[3] == job.itemsize
     job.roomy = job.unit and problem.channel_room >= divide_up(job.channels, LANES) * LANES - job.channels
+    job.fold = fold_of(job.channels) if job.columns.outputs > 1 else 1
     job.in_place = False
     job.skip = False
     if vector is vf32:
@@ -83,18 +91,12 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
             job.fold = 1
         job.in_place = job.unit and job.fold == 1
         job.skip = job.fold == 1
-        job.block_vectors = CONSTANTS_F32 + job.rows.taps * job.columns.taps
-    else:
-        job.block_vectors = CONSTANTS_S8 + job.rows.taps * job.columns.taps
-    if job.in_place:
-        job.rows.low, job.rows.high = -problem.halo[0], problem.height + problem.halo[1]
-        job.columns.low, job.columns.high = -problem.halo[2], problem.width + problem.halo[3]
     job.blocks = divide_up(job.channels, LANES)
     job.entry_bytes = (job.channels if job.fold > 1 else LANES) * CELL
     job.direct = job.y_strides[3] == job.itemsize and (job.fold == 1 or job.y_strides[2] == job.channels * job.itemsize)
 
     job.tile_rows = 1
-    job.tile_columns = problem.out_width
+    job.tile_columns = job.columns.outputs
     any_band = not job.in_place or not (job.roomy or job.channels % LANES == 0)
     if not any_band and job.direct:
         job.band_bytes = 0
@@ -105,7 +107,7 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
     while job.tile_columns > job.fold and need.band + need.tile > SCRATCH_BYTES:
         job.tile_columns = divide_up(divide_up(job.tile_columns, 2), job.fold) * job.fold
         need = scratch_for(job, any_band, 1, job.tile_columns)
-    while job.tile_rows < problem.out_height:
+    while job.tile_rows < job.rows.outputs:
         more = scratch_for(job, any_band, job.tile_rows * 2, job.tile_columns)
         if more.band + more.tile > SCRATCH_BYTES:
             break
@@ -137,18 +139,18 @@ cdef void patch_folded(
     cdef Py_ssize_t rest = columns % job.fold
     patch.columns = columns // job.fold
     if job.fold == 1:
-        patch_any(job.problem, patch, block, weights, x, y)
+        patch_outputs(job.problem, patch, block, weights, x, y)
         return
     patch.x_column *= job.fold
     patch.y_column *= job.fold
     patch.lanes = job.fold * job.channels
-    patch_any(job.problem, patch, block, weights, x, y)
+    patch_outputs(job.problem, patch, block, weights, x, y)
     x += patch.columns * patch.x_column
     y += patch.columns * patch.y_column
     patch.columns = 1
     patch.lanes = rest * job.channels
     if rest:
-        patch_any(job.problem, patch, block, weights, x, y)
+        patch_outputs(job.problem, patch, block, weights, x, y)
 
 
 cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
@@ -169,7 +171,7 @@ cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y,
 
 cdef void run_tile(
     const Job *job, const vector *block, const char *image, char *y_image, char *scratch, const char *padding,
-    Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, Py_ssize_t channel,
+    Py_ssize_t channel, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns,
 ) noexcept nogil:
     """Output rows row to row+rows, columns column to column+columns, of one block of channels from `channel` on."""
     cdef Py_ssize_t channels = min(LANES, job.channels - channel)
@@ -197,8 +199,8 @@ cdef void run_tile(
         fill_band(job, <vector *> scratch, image, padding, &row_cut, &column_cut, channel, channels)
         whole.x_column = column_cut.step * job.entry_bytes
         whole.tap_column = column_cut.tap_step * job.entry_bytes
-        whole.x_row = row_cut.step * column_cut.runs * column_cut.count * job.entry_bytes
-        whole.tap_row = row_cut.tap_step * column_cut.runs * column_cut.count * job.entry_bytes
+        whole.x_row = row_cut.step * line_bytes(job, &column_cut)
+        whole.tap_row = row_cut.tap_step * line_bytes(job, &column_cut)
     if job.direct:
         y = y_target
         whole.y_row = job.y_strides[1]
@@ -241,14 +243,15 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
     while begin < end:
         image = begin // problem.out_height
         row = begin % problem.out_height
-        rows = min(min(job.tile_rows, problem.out_height - row), end - begin)
+        rows = min(min(job.tile_columns if job.swapped else job.tile_rows, problem.out_height - row), end - begin)
         column = 0
         while column < problem.out_width:
-            columns = min(job.tile_columns, problem.out_width - column)
+            columns = 1 if job.swapped else min(job.tile_columns, problem.out_width - column)
             for block in range(job.blocks):
                 run_tile(
                     &job, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
-                    <const char *> &padding, row, rows, column, columns, block * LANES,
+                    <const char *> &padding, block * LANES,
+                    column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
                 )
             column += columns
         begin += rows
@@ -312,11 +315,13 @@ cdef void pack_f32(const Problem *problem, const void *weights, const void *bias
     (<int *> packed)[0] = finite
 
 
-cdef inline int weight_s8(const Problem *problem, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
-    """0 for the empty half of a cell."""
-    if row >= problem.kernel_height or column >= problem.kernel_width or channel < 0:
+cdef inline int weight_s8(const Job *job, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
+    """The weight at a row and column of the job's axes; 0 for the empty half of a cell."""
+    if job.swapped:
+        row, column = column, row
+    if row >= job.problem.kernel_height or column >= job.problem.kernel_width or channel < 0:
         return 0
-    return weights[(row * problem.kernel_width + column) * problem.channels * problem.multiplier + channel]
+    return weights[(row * job.problem.kernel_width + column) * job.channels + channel]
 
 
 cdef void pack_s8(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
@@ -335,8 +340,8 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
             for column in range(job.columns.taps):
                 first_row = row * (2 if job.second_row else 1)
                 first_column = column * (2 if job.second_column else 1)
-                first = weight_s8(problem, <const signed char *> weights, first_row, first_column, channel)
-                second = weight_s8(problem, <const signed char *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
+                first = weight_s8(&job, <const signed char *> weights, first_row, first_column, channel)
+                second = weight_s8(&job, <const signed char *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
                 target[(CONSTANTS_S8 + row * job.columns.taps + column) * LANES] = cell_i32(first, second)
                 folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point, first + second))
         shift = requantization.shifts[channel] if channel >= 0 and requantization.shifts != NULL else 0

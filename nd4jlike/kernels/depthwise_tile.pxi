@@ -103,3 +103,74 @@ cdef void patch_any(const Problem *problem, const Patch *patch, const vector *bl
     else:
         for i in range(patch.rows):
             line(problem, patch, block, weights, x + i * patch.x_row, patch.x_column, y + i * patch.y_row, patch.y_column, patch.columns)
+
+
+cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, vf32 x1, vf32 x2, vf32 x3, vf32 x4, vf32 x5) noexcept nogil:
+    """One row of a 3x3 filter on four neighbouring outputs."""
+    total[0] = total[0] + x0 * w0
+    total[1] = total[1] + x1 * w0
+    total[2] = total[2] + x2 * w0
+    total[3] = total[3] + x3 * w0
+    total[0] = total[0] + x1 * w1
+    total[1] = total[1] + x2 * w1
+    total[2] = total[2] + x3 * w1
+    total[3] = total[3] + x4 * w1
+    total[0] = total[0] + x2 * w2
+    total[1] = total[1] + x3 * w2
+    total[2] = total[2] + x4 * w2
+    total[3] = total[3] + x5 * w2
+
+
+cdef void patch_3x3(const Problem *problem, const Patch *patch, const vf32 *block, const vf32 *weights, const char *x, char *y) noexcept nogil:
+    """Neighbouring outputs of a 3x3 filter share their inputs: tiles of 2 rows and 4 columns load each input once, the weights stay."""
+    cdef vf32 upper[NARROW]
+    cdef vf32 lower[NARROW]
+    cdef vf32 w[9]
+    cdef vf32 x0, x1, x2, x3, x4, x5
+    cdef const char *cell
+    cdef char *out
+    cdef Py_ssize_t row = 0, column
+    cdef int i
+    for i in range(3):
+        w[i] = weights[i]
+        w[i + 3] = weights[i + patch.pitch]
+        w[i + 6] = weights[i + 2 * patch.pitch]
+    while row < patch.rows:
+        # The last tile of a row or column may compute some outputs again.
+        row = min(row, patch.rows - 2)
+        column = 0
+        while column < patch.columns:
+            column = min(column, patch.columns - NARROW)
+            cell = x + (row * patch.x_row + column * patch.x_column)
+            out = y + (row * patch.y_row + column * patch.y_column)
+            for i in range(NARROW):
+                upper[i] = lower[i] = block[BIAS]
+            for i in range(4):
+                x0 = (<const vf32 *> cell)[0]
+                x1 = (<const vf32 *> (cell + patch.x_column))[0]
+                x2 = (<const vf32 *> (cell + 2 * patch.x_column))[0]
+                x3 = (<const vf32 *> (cell + 3 * patch.x_column))[0]
+                x4 = (<const vf32 *> (cell + 4 * patch.x_column))[0]
+                x5 = (<const vf32 *> (cell + 5 * patch.x_column))[0]
+                if i < 3:
+                    row_of_three(upper, w[3 * i], w[3 * i + 1], w[3 * i + 2], x0, x1, x2, x3, x4, x5)
+                if i > 0:
+                    row_of_three(lower, w[3 * i - 3], w[3 * i - 2], w[3 * i - 1], x0, x1, x2, x3, x4, x5)
+                cell += patch.x_row
+            for i in range(NARROW):
+                finish(problem, block, upper[i], out + i * patch.y_column, patch.lanes)
+                finish(problem, block, lower[i], out + i * patch.y_column + patch.y_row, patch.lanes)
+            column += NARROW
+        row += 2
+
+
+cdef void patch_outputs(const Problem *problem, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
+    """Every output of a patch, by the fastest tile that fits it."""
+    if vector is vf32:
+        if (
+            patch.tap_rows == 3 and patch.tap_columns == 3 and patch.rows >= 2 and patch.columns >= NARROW
+            and patch.x_row == patch.tap_row and patch.x_column == patch.tap_column
+        ):
+            patch_3x3(problem, patch, block, weights, x, y)
+            return
+    patch_any(problem, patch, block, weights, x, y)

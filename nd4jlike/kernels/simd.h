@@ -55,6 +55,10 @@ WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_ma
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count) { return (vi8)_mm_maskz_loadu_epi8(first_lanes(count), source); }
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { _mm_mask_storeu_epi8(target, first_lanes(count), (__m128i)value); }
 
+/* Sign-extend, and cut off what int8 has no room for. */
+WORD vi32 widen_i8(vi8 value) { return (vi32)_mm512_cvtepi8_epi32((__m128i)value); }
+WORD vi8 narrow_i32(vi32 value) { return (vi8)_mm512_cvtepi32_epi8((__m512i)value); }
+
 /* sum + the products of the two int16 of each lane; exact, wraps like int32. */
 WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
 {
@@ -86,6 +90,16 @@ WORD __m256i first_lanes(ptrdiff_t count) { return _mm256_cmpgt_epi32(_mm256_set
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm256_maskload_ps(source, first_lanes(count)); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm256_maskstore_ps(target, first_lanes(count), (__m256)value); }
 
+WORD vi32 widen_i8(vi8 value) { return (vi32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)value)); }
+
+/* Packs 16-bit words within each half: the low bytes of the halves are joined afterwards. */
+WORD vi8 narrow_i32(vi32 value)
+{
+    __m256i words = _mm256_packs_epi32((__m256i)value, (__m256i)value);
+    __m256i bytes = _mm256_packs_epi16(words, words);
+    return (vi8)_mm_cvtsi128_si64(_mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+}
+
 WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights) { return sum + (vi32)_mm256_madd_epi16((__m256i)cells, (__m256i)weights); }
 
 WORD vi32 high_multiply(vi32 a, vi32 b)
@@ -111,6 +125,28 @@ WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
 }
 
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { memcpy(target, &value, (size_t)count * sizeof(float)); }
+
+#if defined(__SSE2__)
+
+/* Each byte into the top of its lane, then shifted down with its sign. */
+WORD vi32 widen_i8(vi8 value)
+{
+    __m128i bytes = _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_cvtsi32_si128((int32_t)value));
+    return (vi32)_mm_unpacklo_epi16(_mm_setzero_si128(), bytes) >> 24;
+}
+
+WORD vi8 narrow_i32(vi32 value)
+{
+    __m128i words = _mm_packs_epi32((__m128i)value, (__m128i)value);
+    return (vi8)_mm_cvtsi128_si32(_mm_packs_epi16(words, words));
+}
+
+#else
+
+WORD vi32 widen_i8(vi8 value) { return __builtin_convertvector(value, vi32); }
+WORD vi8 narrow_i32(vi32 value) { return __builtin_convertvector(value, vi8); }
+
+#endif
 
 WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
 {
@@ -167,8 +203,8 @@ WORD void store_f32(float *target, vf32 value, ptrdiff_t count)
 /* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. */
 WORD vi32 load_cells(const int8_t *first, const int8_t *second, ptrdiff_t count)
 {
-    vi32 low = __builtin_convertvector(count >= LANES ? *(const vi8 *)first : load_part_i8(first, count), vi32);
-    vi32 high = __builtin_convertvector(count >= LANES ? *(const vi8 *)second : load_part_i8(second, count), vi32);
+    vi32 low = widen_i8(count >= LANES ? *(const vi8 *)first : load_part_i8(first, count));
+    vi32 high = widen_i8(count >= LANES ? *(const vi8 *)second : load_part_i8(second, count));
     return (low & 0xFFFF) | (vi32)((vu32)high << 16);
 }
 
@@ -177,7 +213,7 @@ WORD int32_t cell_i32(int first, int second) { return (int32_t)(((uint32_t)first
 /* Lanes are within int8 already. */
 WORD void store_i8(int8_t *target, vi32 value, ptrdiff_t count)
 {
-    vi8 bytes = __builtin_convertvector(value, vi8);
+    vi8 bytes = narrow_i32(value);
     if (count >= LANES)
         *(vi8 *)target = bytes;
     else
