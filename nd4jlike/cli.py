@@ -53,10 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from nd4jlike.cli import main
-    >>> main(["describe", "nhwc", "1,2,2,2", "--at", "0,1,0,1"])  # doctest: +ELLIPSIS
-    ShapeDescriptor(...)
-    ...
-    element (0, 1, 0, 1) is at 3, byte 12
+    >>> main(["describe", "c", "2,3", "--paddings", "0,1", "--dtype", "int8"])
+    ShapeDescriptor.paddedBufferDescriptor('int8', 'c', (2, 3), (0, 1))
+    axis a: 2 elements, padding 0 before and 0 after, stride 4, 4 bytes
+    axis b: 3 elements, padding 0 before and 1 after, stride 1, 1 bytes
+    element 0 is at 0, byte 0
+    the buffer holds 8 elements, 8 bytes
+    0: 0,0 0,1 0,2   .
+    4: 1,0 1,1 1,2   .
     0
     """
     try:
@@ -234,10 +238,8 @@ def _print_report(report: ModelReport) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}"),
-        title_justify="left",
-    )
+    title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
+    table = Table()
     columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
         "input": lambda layer: "x".join(map(str, layer.input_shape)),
@@ -263,7 +265,7 @@ def _print_report(report: ModelReport) -> None:
         table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
     for layer in report.layers:
         table.add_row(*(Text(text(layer)) for text in columns.values()), style="red" if layer.mismatches else None)
-    _print_rich(table, Text(report.verdict, style="bold green" if report.passed else "bold red"))
+    _print_rich(title, table, Text(report.verdict, style="bold green" if report.passed else "bold red"))
 
 
 def _kernel(layer: LayerReport) -> str:

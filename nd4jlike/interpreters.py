@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nd4jlike.adapters.tflite import DepthwiseLayer, TfliteModel
 
-    Array = npt.NDArray[Any]
+    _Array = npt.NDArray[Any]
 
 __all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "Reference", "TfliteMicro", "one_layer", "open_reference"]
 
@@ -61,7 +61,7 @@ class Reference(ABC):
     def __init__(self, content: bytes, tensor_bytes: int) -> None: ...
 
     @abstractmethod
-    def set_inputs(self, values: Sequence[Array]) -> None:
+    def set_inputs(self, values: Sequence[_Array]) -> None:
         """Set the inputs of the model."""
 
     @abstractmethod
@@ -69,14 +69,14 @@ class Reference(ABC):
         """Run the model on the inputs that were set."""
 
     @abstractmethod
-    def tensor(self, index: int) -> Array:
+    def tensor(self, index: int) -> _Array:
         """Copy a tensor of the first subgraph, as the last run left it."""
 
     @abstractmethod
-    def output(self) -> Array:
+    def output(self) -> _Array:
         """Copy the first output of the last run."""
 
-    def run(self, values: Sequence[Array]) -> None:
+    def run(self, values: Sequence[_Array]) -> None:
         """Run the model on `values`."""
         with _standard_error() as printed:
             try:
@@ -131,7 +131,7 @@ class TfliteMicro(Reference):
                         raise self.refusal(error, printed()) from error
             arena *= 4
 
-    def set_inputs(self, values: Sequence[Array]) -> None:
+    def set_inputs(self, values: Sequence[_Array]) -> None:
         """Set the inputs of the model."""
         for i, value in enumerate(values):
             self.interpreter.set_input(value, i)
@@ -140,14 +140,14 @@ class TfliteMicro(Reference):
         """Run the model on the inputs that were set."""
         self.interpreter.invoke()
 
-    def tensor(self, index: int) -> Array:
+    def tensor(self, index: int) -> _Array:
         """Copy a tensor of the first subgraph, as the last run left it."""
-        values: Array = self.interpreter.GetTensor(index, 0)["tensor_data"]
+        values: _Array = self.interpreter.GetTensor(index, 0)["tensor_data"]
         return values
 
-    def output(self) -> Array:
+    def output(self) -> _Array:
         """Copy the first output of the last run."""
-        values: Array = self.interpreter.get_output(0)
+        values: _Array = self.interpreter.get_output(0)
         return values
 
 
@@ -175,7 +175,7 @@ class LiteRt(Reference):
                 raise self.refusal(error, printed()) from error
         self.inputs = [detail["index"] for detail in self.interpreter.get_input_details()]
 
-    def set_inputs(self, values: Sequence[Array]) -> None:
+    def set_inputs(self, values: Sequence[_Array]) -> None:
         """Set the inputs of the model."""
         for index, value in zip(self.inputs, values, strict=True):
             self.interpreter.set_tensor(index, value)
@@ -184,12 +184,12 @@ class LiteRt(Reference):
         """Run the model on the inputs that were set."""
         self.interpreter.invoke()
 
-    def tensor(self, index: int) -> Array:
+    def tensor(self, index: int) -> _Array:
         """Copy a tensor of the first subgraph, as the last run left it."""
-        values: Array = self.interpreter.get_tensor(index)
+        values: _Array = self.interpreter.get_tensor(index)
         return values
 
-    def output(self) -> Array:
+    def output(self) -> _Array:
         """Copy the first output of the last run."""
         return self.tensor(self.interpreter.get_output_details()[0]["index"])
 
@@ -281,7 +281,6 @@ def one_layer(reference: type[Reference], model: TfliteModel, layer: DepthwiseLa
         The model in its interpreter.
     """
     schema = reference.load(reference.schema)
-    import flatbuffers
 
     whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model.content, 0))
     graph = whole.subgraphs[layer.subgraph]
@@ -315,7 +314,7 @@ def one_layer(reference: type[Reference], model: TfliteModel, layer: DepthwiseLa
     result = schema.ModelT()
     result.version = whole.version
     result.operatorCodes, result.subgraphs, result.buffers = [whole.operatorCodes[operator.opcodeIndex]], [single], buffers
-    builder = flatbuffers.Builder(1024)
+    builder = importlib.import_module("flatbuffers").Builder(1024)
     builder.Finish(result.Pack(builder), b"TFL3")
     itemsize = np.dtype(layer.dtype).itemsize
     return reference(bytes(builder.Output()), itemsize * (int(np.prod(shape)) + copies * int(np.prod(output_shape))))

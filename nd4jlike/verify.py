@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, TfliteModel
     from nd4jlike.depthwise import DepthwiseConv2d
 
-    Array = npt.NDArray[Any]
+    _Array = npt.NDArray[Any]
 
 __all__ = ["TIMING", "LayerReport", "ModelReport", "read_input", "verify"]
 
@@ -287,7 +287,7 @@ def verify(
 # Inputs
 
 
-def _random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Array:
     """All values of the narrow integer types, [-1, 1) of the floats, 0 and 1 of the others, which may be indices."""
     if dtype.kind == "f":
         return random.uniform(-1, 1, shape).astype(dtype)
@@ -297,19 +297,19 @@ def _random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: n
     return random.integers(0, 2, shape).astype(dtype)
 
 
-def _random_feeds(model: TfliteModel, runs: int, seed: int) -> list[list[Array]]:
+def _random_feeds(model: TfliteModel, runs: int, seed: int) -> list[list[_Array]]:
     random = np.random.default_rng(seed)
     return [[_random_values(random, entry.shape, entry.dtype) for entry in model.inputs] for _ in range(runs)]
 
 
-def _feeds_from_files(model: TfliteModel, paths: Sequence[str | os.PathLike[str]]) -> list[list[Array]]:
+def _feeds_from_files(model: TfliteModel, paths: Sequence[str | os.PathLike[str]]) -> list[list[_Array]]:
     count = len(model.inputs)
     if count == 0 or len(paths) % count:
         raise LayoutError(f"{len(paths)} input files for a model of {count} inputs: as many for each run")
     return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], model.inputs, strict=True)] for i in range(0, len(paths), count)]
 
 
-def read_input(path: str | os.PathLike[str], entry: ModelInput) -> Array:
+def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
     """Read a file as one input of a model.
 
     Parameters
@@ -384,7 +384,7 @@ class _Tally:
         self.elements = self.mismatches = 0
         self.largest_difference = self.error_float64 = self.error_reference = 0.0
 
-    def add(self, seen: Array, expected: Array) -> None:
+    def add(self, seen: _Array, expected: _Array) -> None:
         """Run the layer on `seen` and compare with `expected`."""
         self.seen = seen
         zero_point = self.layer.quantization.input[1] if self.layer.quantization else 0
@@ -407,7 +407,7 @@ class _Tally:
             else:
                 self._add_float(result, expected, difference)
 
-    def _add_float(self, result: Array, expected: Array, difference: Array) -> None:
+    def _add_float(self, result: _Array, expected: _Array, difference: _Array) -> None:
         exact, bound = _float64(self.layer, self.seen, result.shape)
         error = np.abs(result - exact)
         same = (result == expected) | (np.isnan(result) & np.isnan(expected))
@@ -474,11 +474,11 @@ class _Tally:
         return min(max((batched - call) / (batch - 1), 1e-9), call), call
 
 
-def _larger(so_far: float, values: Array) -> float:
+def _larger(so_far: float, values: _Array) -> float:
     return float(np.max(values, initial=so_far, where=np.isfinite(values)))
 
 
-def _float64(layer: DepthwiseLayer, x: Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _float64(layer: DepthwiseLayer, x: _Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Compute the layer in float64, and how far from it any order of float32 operations may end: K products and K sums, each rounded once."""
     padded, taps = x.astype(np.float64), []
     for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):

@@ -25,7 +25,7 @@ FLOORS = (
     ("kernels",),
     ("quantization", "geometry", "depthwise"),
     ("adapters",),
-    ("verify", "cli", "__main__"),
+    ("interpreters", "verify", "cli", "__main__"),
 )
 IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+nd4jlike(?:\.([\w.]+))?(?:\s+c?import\s+([\w, ]+))?", re.MULTILINE)
 

@@ -381,7 +381,8 @@ def test_d26_data_behind_the_tables():
     assert np.array_equal(layer.weights.reshape(tiny.weights.shape), tiny.weights)
 
 
-def test_missing_file(tmp_path):
+def test_d26_missing_file(tmp_path):
+    """D26: a file that is not there is what Python says it is."""
     with pytest.raises(FileNotFoundError):
         depthwise_layers(tmp_path / "none.tflite")
 

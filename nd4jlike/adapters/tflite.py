@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -113,8 +114,8 @@ class DepthwiseLayer:
     quantization: Quantization | None
     stride: tuple[int, int]
     dilation: tuple[int, int]
-    padding: str
-    activation: str | None
+    padding: Literal["same", "valid"]
+    activation: Literal["relu", "relu6", "relu_n1_to_1"] | None
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -234,7 +235,7 @@ def read_model(path: str | os.PathLike[str] | bytes) -> TfliteModel:
     """
     content = _content(path)
     try:
-        import tflite
+        tflite = importlib.import_module("tflite")
     except ImportError as error:
         raise MissingLibraryError("reading a .tflite file needs the tflite package: pip install nd4jlike[cli]") from error
     try:
@@ -290,11 +291,9 @@ class _Reader:
     @staticmethod
     def operator_code(code: Any) -> int:
         """Take the larger of the deprecated byte, all that files before schema 3a have, and the word that later files have."""
-        import flatbuffers.number_types
-
         # The accessor of the package ignores small numbers in the word; the interpreters do not.
         slot = code._tab.Offset(10)
-        word = code._tab.Get(flatbuffers.number_types.Int32Flags, slot + code._tab.Pos) if slot else 0
+        word = code._tab.Get(importlib.import_module("flatbuffers.number_types").Int32Flags, slot + code._tab.Pos) if slot else 0
         return max(int(word), int(code.DeprecatedBuiltinCode()))
 
     def model(self) -> TfliteModel:
@@ -319,7 +318,7 @@ class _Reader:
             return memoryview(self.content)[start : start + size]
         self.counted("words of data", buffer.DataLength() // 4)
         data = buffer.DataAsNumpy()
-        return memoryview(data) if isinstance(data, np.ndarray) else memoryview(b"")
+        return data.data if isinstance(data, np.ndarray) else memoryview(b"")
 
 
 class _Tensor:
