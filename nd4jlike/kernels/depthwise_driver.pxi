@@ -170,7 +170,7 @@ cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y,
 
 
 cdef void run_tile(
-    const Job *job, const vector *limits, const vector *block, const char *image, char *y_image, char *scratch, const char *padding,
+    const Job *job, const vector *limits, const vector *block, const char *image, char *y_image, char *scratch, const vector *blank,
     Py_ssize_t channel, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns,
 ) noexcept nogil:
     """Output rows row to row+rows, columns column to column+columns, of one block of channels from `channel` on."""
@@ -197,7 +197,7 @@ cdef void run_tile(
     else:
         row_cut = cut_axis(&job.rows, row, rows, False)
         column_cut = cut_axis(&job.columns, column, columns, job.fold > 1)
-        fill_band(job, <vector *> scratch, image, padding, &row_cut, &column_cut, channel, channels)
+        fill_band(job, <vector *> scratch, image, blank, &row_cut, &column_cut, channel, channels)
         whole.x_column = column_cut.step * job.entry_bytes
         whole.tap_column = column_cut.tap_step * job.entry_bytes
         whole.x_row = row_cut.step * line_bytes(job, &column_cut)
@@ -232,18 +232,19 @@ cdef void run_tile(
 cdef void run(const Problem *problem, const vector *blocks, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height; `blocks` are those of problem.packed."""
     cdef Job job
-    cdef vector padding
+    cdef vector blank[BLANKS]
     cdef vector limits[LIMITS]
     cdef Py_ssize_t image, row, rows, column, columns, block
     cdef int low = problem.quantized_min - problem.output_zero_point, high = problem.quantized_max - problem.output_zero_point, two
     prepare(&job, problem, blocks, (<const int *> problem.packed)[0])
     if vector is vf32:
-        padding = splat_f32(0)
+        blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f32(0)
         limits[LOW] = splat_f32(problem.float_min)
         limits[HIGH] = splat_f32(problem.float_max)
     else:
         two = (problem.input_zero_point & 0xFF) * 0x0101
-        padding = splat_i32(cell_i32(two, two))
+        blank[BLANK_ELEMENTS] = splat_i32(cell_i32(two, two))
+        blank[BLANK_CELLS] = splat_i32(cell_i32(problem.input_zero_point, problem.input_zero_point))
         limits[ZERO_POINT] = splat_i32(problem.output_zero_point)
         if problem.rounding == 0:
             limits[LOW] = splat_i32(low)
@@ -261,7 +262,7 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
             for block in range(job.blocks):
                 run_tile(
                     &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
-                    <const char *> &padding, block * LANES,
+                    blank, block * LANES,
                     column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
                 )
             column += columns

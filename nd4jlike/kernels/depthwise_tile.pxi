@@ -39,9 +39,14 @@ cdef struct Patch:
     int rounding
 
 
+# Where the inputs and outputs of a tile start, in bytes.
+cdef struct Places:
+    Py_ssize_t x[WIDE]
+    Py_ssize_t y[WIDE]
+
+
 cdef inline void tile(
-    const vector *limits, const Patch *patch, const vector *block, const vector *weights,
-    const char *x, Py_ssize_t x_step, char *y, Py_ssize_t y_step, const int outputs,
+    const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y, const Places *places, const int outputs,
 ) noexcept nogil:
     """`outputs` output vectors, a constant wherever this is called. `x` and `weights` are at the first tap."""
     cdef vector total[WIDE]
@@ -59,9 +64,9 @@ cdef inline void tile(
             weight = weights[column]
             for i in range(outputs):
                 if vector is vf32:
-                    total[i] = total[i] + (<const vector *> (cell + i * x_step))[0] * weight
+                    total[i] = total[i] + (<const vector *> (cell + places.x[i]))[0] * weight
                 else:
-                    total[i] = dot_i16(total[i], (<const vector *> (cell + i * x_step))[0], weight)
+                    total[i] = dot_i16(total[i], (<const vector *> (cell + places.x[i]))[0], weight)
             cell += patch.tap_column
         x += patch.tap_row
         weights += patch.pitch
@@ -70,7 +75,7 @@ cdef inline void tile(
     high = limits[HIGH]
     if vector is vf32:
         for i in range(outputs):
-            store_f32(<float *> (y + i * y_step), at_most_f32(at_least_f32(total[i], low), high), patch.lanes)
+            store_f32(<float *> (y + places.y[i]), at_most_f32(at_least_f32(total[i], low), high), patch.lanes)
     else:
         # The zero point is added to what is clamped already: no sum can overflow.
         zero_point = limits[ZERO_POINT]
@@ -80,41 +85,40 @@ cdef inline void tile(
             right = block[RIGHT]
             for i in range(outputs):
                 rescaled = requantize_tflite(total[i], multiplier, left, right)
-                store_i8(<signed char *> (y + i * y_step), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
         else:
             scale = (<const vf32 *> (block + SCALE))[0]
             for i in range(outputs):
                 rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
-                store_i8(<signed char *> (y + i * y_step), rescaled + zero_point, patch.lanes)
-
-
-cdef void line(
-    const vector *limits, const Patch *patch, const vector *block, const vector *weights,
-    const char *x, Py_ssize_t x_step, char *y, Py_ssize_t y_step, Py_ssize_t outputs,
-) noexcept nogil:
-    """Output vectors at equal distances. The last tile may compute some of them again, which is cheaper than one by one."""
-    cdef Py_ssize_t done = 0
-    while outputs - done >= WIDE:
-        tile(limits, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, WIDE)
-        done += WIDE
-    while outputs >= NARROW and done < outputs:
-        done = min(done, outputs - NARROW)
-        tile(limits, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, NARROW)
-        done += NARROW
-    while done < outputs:
-        tile(limits, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, 1)
-        done += 1
+                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, patch.lanes)
 
 
 cdef void patch_any(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
-    """Any filter: line by line, down the columns where the rows are too short to fill a tile."""
-    cdef Py_ssize_t i
-    if patch.columns < NARROW and patch.rows > patch.columns:
-        for i in range(patch.columns):
-            line(limits, patch, block, weights, x + i * patch.x_column, patch.x_row, y + i * patch.y_column, patch.y_row, patch.rows)
-    else:
-        for i in range(patch.rows):
-            line(limits, patch, block, weights, x + i * patch.x_row, patch.x_column, y + i * patch.y_row, patch.y_column, patch.columns)
+    """Any filter: outputs in reading order, a tile running on into the next row."""
+    cdef Places places
+    cdef Py_ssize_t done = 0, total = patch.rows * patch.columns, row = 0, column = 0
+    cdef int outputs, i
+    while done < total:
+        outputs = WIDE if total - done >= WIDE else NARROW if total >= NARROW else 1
+        if done + outputs > total:
+            # The last tile computes some outputs again, which is cheaper than one by one.
+            done = total - outputs
+            row = done // patch.columns
+            column = done % patch.columns
+        for i in range(outputs):
+            places.x[i] = row * patch.x_row + column * patch.x_column
+            places.y[i] = row * patch.y_row + column * patch.y_column
+            column += 1
+            if column == patch.columns:
+                column = 0
+                row += 1
+        if outputs == WIDE:
+            tile(limits, patch, block, weights, x, y, &places, WIDE)
+        elif outputs == NARROW:
+            tile(limits, patch, block, weights, x, y, &places, NARROW)
+        else:
+            tile(limits, patch, block, weights, x, y, &places, 1)
+        done += outputs
 
 
 cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, vf32 x1, vf32 x2, vf32 x3, vf32 x4, vf32 x5) noexcept nogil:
