@@ -1,1 +1,1 @@
-"""Kernels: numbers and pointers, one build for each instruction set."""
+"""Numbers and pointers: the depthwise kernels, and the choice among their builds (ADR 0004)."""

@@ -1,0 +1,3 @@
+include "depthwise.pxi"
+
+KERNEL_TABLE = export(b"avx512_vnni")

@@ -1,0 +1,36 @@
+/* What this machine runs, by the names of ND4JLIKE_ISA (ADR 0004). __builtin_cpu_supports also asks whether the operating system saves the registers. */
+#ifndef ND4JLIKE_CPU_H
+#define ND4JLIKE_CPU_H
+
+#if defined(__x86_64__)
+
+enum { CPU_LEVELS = 4 };
+
+/* Slowest first, as the rows of setup.py. */
+static const char *const cpu_levels[CPU_LEVELS] = {"baseline", "avx2", "avx512", "avx512_vnni"};
+
+static int cpu_supports(int level)
+{
+    int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
+        && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
+    int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    switch (level) {
+    case 0: return 1;
+    case 1: return v3;
+    case 2: return v4;
+    default: return v4 && __builtin_cpu_supports("avx512vnni");
+    }
+}
+
+#else
+
+enum { CPU_LEVELS = 1 };
+
+static const char *const cpu_levels[CPU_LEVELS] = {"baseline"};
+
+static int cpu_supports(int level) { return level == 0; }
+
+#endif
+
+#endif

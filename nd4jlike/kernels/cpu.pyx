@@ -1,0 +1,40 @@
+"""What this machine can run."""
+
+cdef extern from "cpu.h" nogil:
+    const int CPU_LEVELS
+    const char *cpu_levels[]
+    bint cpu_supports(int level)
+
+
+def levels():
+    """Name the instruction sets that are known for this processor family.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first, each a superset of the one before.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import cpu
+    >>> cpu.levels()[0]
+    'baseline'
+    """
+    return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS)])
+
+
+def supported():
+    """Name the instruction sets that this machine and its operating system run.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first; "baseline" is always there.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import cpu
+    >>> set(cpu.supported()) <= set(cpu.levels())
+    True
+    """
+    return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS) if cpu_supports(level)])

@@ -1,0 +1,10 @@
+# The depthwise kernels: one text, compiled once for each instruction set (ADR 0004).
+from cpython.pycapsule cimport PyCapsule_New
+from libc.string cimport memset
+
+from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
+
+include "simd.pxi"
+include "depthwise_tile.pxi"
+include "depthwise_band.pxi"
+include "depthwise_driver.pxi"

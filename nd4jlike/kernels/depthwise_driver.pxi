@@ -1,0 +1,377 @@
+# From a problem to patches: the plan of one call, the borders of the image, the packed weights, and the table that is exported.
+
+cdef enum:
+    # What the scratch of one call aims at: it stays in a second-level cache.
+    SCRATCH_BYTES = 96 << 10
+    # Input rows that are read in place by all blocks before the next rows: they stay in a second-level cache.
+    IN_PLACE_BYTES = 256 << 10
+    # Before the first packed block: an int, whether all weights are finite.
+    HEADER_BYTES = 64
+    # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
+    FOLD_PAYS = 4
+
+
+cdef struct Need:
+    # Bytes.
+    Py_ssize_t band, tile
+
+
+cdef Need scratch_for(const Job *job, bint any_band, Py_ssize_t rows, Py_ssize_t columns) noexcept nogil:
+    """Scratch for rows x columns outputs; the tile of outputs starts on a cache line."""
+    cdef Need need = Need(0, 0)
+    cdef Cut row_cut, column_cut
+    if any_band:
+        row_cut = cut_axis(&job.rows, 0, rows, False)
+        column_cut = cut_axis(&job.columns, 0, columns, job.fold > 1)
+        need.band = divide_up(row_cut.runs * row_cut.count * line_bytes(job, &column_cut), 64) * 64
+    if not job.direct:
+        need.tile = rows * columns * (job.entry_bytes // CELL) * job.itemsize
+    return need
+
+
+cdef Py_ssize_t fold_of(Py_ssize_t channels) noexcept nogil:
+    """Output columns that fit one vector."""
+    return LANES // channels if 0 < channels <= LANES // 2 else 1
+
+
+cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bint finite) noexcept nogil:
+    """Plan a call; returns the bytes of scratch it needs. `finite`: padding may be multiplied by the weights. `kind` is not read."""
+    cdef Py_ssize_t constants, taps_down = 1, taps_across = 1, kernel_height = problem.kernel_height, kernel_width = problem.kernel_width
+    cdef bint any_band
+    cdef Need need
+    cdef int i
+
+    job.problem = problem
+    job.channels = problem.channels * problem.multiplier
+    if vector is vf32:
+        job.itemsize = sizeof(float)
+        constants = CONSTANTS_F32
+    else:
+        job.itemsize = 1
+        constants = CONSTANTS_S8
+        # Two taps in a cell, above each other unless that leaves more cells half empty.
+        if (kernel_height + 1) // 2 * kernel_width <= (kernel_width + 1) // 2 * kernel_height:
+            taps_down = 2
+        else:
+            taps_across = 2
+    for i in range(4):
+        job.x_strides[i] = problem.x_strides[i] * job.itemsize
+        job.y_strides[i] = problem.y_strides[i] * job.itemsize
+    # The stride of one channel has no meaning.
+    if problem.channels == 1:
+        job.x_strides[3] = job.itemsize
+    if job.channels == 1:
+        job.y_strides[3] = job.itemsize
+
+    job.rows = Axis(
+        problem.out_height, problem.stride_height, problem.pad_top,
+        divide_up(kernel_height, taps_down), problem.dilation_height * taps_down, -problem.halo[0], problem.height + problem.halo[1],
+    )
+    job.columns = Axis(
+        problem.out_width, problem.stride_width, problem.pad_left,
+        divide_up(kernel_width, taps_across), problem.dilation_width * taps_across, -problem.halo[2], problem.width + problem.halo[3],
+    )
+    job.second_row = problem.dilation_height if taps_down == 2 else 0
+    job.second_column = problem.dilation_width if taps_across == 2 else 0
+    job.block_vectors = constants + job.rows.taps * job.columns.taps
+    job.swapped = problem.out_width == 1 and kernel_width == 1
+    if job.swapped:
+        job.rows, job.columns = job.columns, job.rows
+        job.second_row, job.second_column = job.second_column, job.second_row
+        job.x_strides[1], job.x_strides[2] = job.x_strides[2], job.x_strides[1]
+        job.y_strides[1], job.y_strides[2] = job.y_strides[2], job.y_strides[1]
+
+    job.unit = problem.multiplier == 1 and job.x_strides[3] == job.itemsize
+    job.roomy = job.unit and problem.channel_room >= divide_up(job.channels, LANES) * LANES - job.channels
+    job.fold = fold_of(job.channels) if job.columns.outputs > 1 else 1
+    job.in_place = False
+    job.skip = False
+    if vector is vf32:
+        if not finite or (job.unit and job.roomy and job.fold < FOLD_PAYS):
+            job.fold = 1
+        job.in_place = job.unit and job.fold == 1
+        job.skip = job.fold == 1
+    job.blocks = divide_up(job.channels, LANES)
+    job.entry_bytes = (job.channels if job.fold > 1 else LANES) * CELL
+    job.direct = job.y_strides[3] == job.itemsize and (job.fold == 1 or job.y_strides[2] == job.channels * job.itemsize)
+
+    job.tile_rows = 1
+    job.tile_columns = job.columns.outputs
+    any_band = not job.in_place or not (job.roomy or job.channels % LANES == 0)
+    if not any_band and job.direct:
+        job.band_bytes = 0
+        # Rows are walked in pairs.
+        job.tile_rows = max(1, IN_PLACE_BYTES // max(1, 2 * problem.stride_height * problem.width * job.channels * job.itemsize)) * 2
+        return 0
+    need = scratch_for(job, any_band, 1, job.tile_columns)
+    while job.tile_columns > job.fold and need.band + need.tile > SCRATCH_BYTES:
+        job.tile_columns = divide_up(divide_up(job.tile_columns, 2), job.fold) * job.fold
+        need = scratch_for(job, any_band, 1, job.tile_columns)
+    while job.tile_rows < job.rows.outputs:
+        more = scratch_for(job, any_band, job.tile_rows * 2, job.tile_columns)
+        if more.band + more.tile > SCRATCH_BYTES:
+            break
+        job.tile_rows *= 2
+        need = more
+    job.band_bytes = need.band
+    return need.band + need.tile
+
+
+cdef Py_ssize_t span(const Axis *axis, Py_ssize_t begin, Py_ssize_t end, bint skip, Py_ssize_t *first, Py_ssize_t *count) noexcept nogil:
+    """The end of a run of outputs from `begin` on that use the same taps, `count` of them from `first` on."""
+    cdef Py_ssize_t position = begin * axis.stride - axis.pad, last
+    first[0] = 0
+    count[0] = axis.taps
+    if not skip:
+        return end
+    first[0] = min(axis.taps, divide_up(axis.low - position, axis.dilation))
+    last = min(axis.taps, divide_up(axis.high - position, axis.dilation))
+    count[0] = max(0, last - first[0])
+    if count[0] < axis.taps:
+        return begin + 1
+    return min(end, (axis.high - 1 - (axis.taps - 1) * axis.dilation + axis.pad) // axis.stride + 1)
+
+
+cdef void patch_folded(
+    const Job *job, const vector *limits, Patch *patch, const vector *block, const vector *weights, const char *x, char *y, Py_ssize_t columns,
+) noexcept nogil:
+    """A patch of `columns` output columns; where several share a vector, the last vector may hold fewer of them."""
+    cdef Py_ssize_t rest = columns % job.fold
+    patch.columns = columns // job.fold
+    if job.fold == 1:
+        patch_outputs(limits, patch, block, weights, x, y)
+        return
+    patch.x_column *= job.fold
+    patch.y_column *= job.fold
+    patch.lanes = job.fold * job.channels
+    patch_outputs(limits, patch, block, weights, x, y)
+    x += patch.columns * patch.x_column
+    y += patch.columns * patch.y_column
+    patch.columns = 1
+    patch.lanes = rest * job.channels
+    if rest:
+        patch_outputs(limits, patch, block, weights, x, y)
+
+
+cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
+    """From a dense tile of outputs to where they belong."""
+    cdef Py_ssize_t row, column, channel, pitch = job.entry_bytes // CELL * job.itemsize
+    cdef const char *source
+    cdef char *target
+    for row in range(rows):
+        for channel in range(channels):
+            source = tile + row * columns * pitch + channel * job.itemsize
+            target = y + row * job.y_strides[1] + channel * job.y_strides[3]
+            for column in range(columns):
+                if vector is vf32:
+                    (<float *> (target + column * job.y_strides[2]))[0] = (<const float *> (source + column * pitch))[0]
+                else:
+                    (target + column * job.y_strides[2])[0] = (source + column * pitch)[0]
+
+
+cdef void run_tile(
+    const Job *job, const vector *limits, const vector *block, const char *image, char *y_image, char *scratch, const vector *blank,
+    Py_ssize_t channel, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns,
+) noexcept nogil:
+    """Output rows row to row+rows, columns column to column+columns, of one block of channels from `channel` on."""
+    cdef Py_ssize_t channels = min(LANES, job.channels - channel)
+    cdef Py_ssize_t done_rows, done_columns, end_row, end_column, first_row, first_column, x_row, x_column, origin = 0
+    cdef const vector *weights = block + (job.block_vectors - job.rows.taps * job.columns.taps)
+    cdef const char *x = scratch
+    cdef char *y = scratch + job.band_bytes
+    cdef char *y_target = y_image + row * job.y_strides[1] + column * job.y_strides[2] + channel * job.y_strides[3]
+    cdef Cut row_cut, column_cut
+    cdef Patch whole, patch
+
+    whole.pitch = job.columns.taps
+    whole.lanes = channels
+    whole.rounding = job.problem.rounding
+    if job.in_place and (channels == LANES or job.roomy):
+        x = image
+        origin = (row * job.rows.stride - job.rows.pad) * job.x_strides[1]
+        origin += (column * job.columns.stride - job.columns.pad) * job.x_strides[2] + channel * job.itemsize
+        whole.x_row = job.rows.stride * job.x_strides[1]
+        whole.x_column = job.columns.stride * job.x_strides[2]
+        whole.tap_row = job.rows.dilation * job.x_strides[1]
+        whole.tap_column = job.columns.dilation * job.x_strides[2]
+    else:
+        row_cut = cut_axis(&job.rows, row, rows, False)
+        column_cut = cut_axis(&job.columns, column, columns, job.fold > 1)
+        fill_band(job, <vector *> scratch, image, blank, &row_cut, &column_cut, channel, channels)
+        whole.x_column = column_cut.step * job.entry_bytes
+        whole.tap_column = column_cut.tap_step * job.entry_bytes
+        whole.x_row = row_cut.step * line_bytes(job, &column_cut)
+        whole.tap_row = row_cut.tap_step * line_bytes(job, &column_cut)
+    if job.direct:
+        y = y_target
+        whole.y_row = job.y_strides[1]
+        whole.y_column = job.y_strides[2]
+    else:
+        whole.y_column = job.entry_bytes // CELL * job.itemsize
+        whole.y_row = columns * whole.y_column
+
+    done_rows = 0
+    while done_rows < rows:
+        end_row = span(&job.rows, row + done_rows, row + rows, job.skip, &first_row, &whole.tap_rows) - row
+        done_columns = 0
+        while done_columns < columns:
+            end_column = span(&job.columns, column + done_columns, column + columns, job.skip, &first_column, &whole.tap_columns) - column
+            patch = whole
+            patch.rows = end_row - done_rows
+            patch_folded(
+                job, limits, &patch, block, weights + first_row * whole.pitch + first_column,
+                x + (origin + done_rows * whole.x_row + done_columns * whole.x_column + first_row * whole.tap_row + first_column * whole.tap_column),
+                y + (done_rows * whole.y_row + done_columns * whole.y_column), end_column - done_columns,
+            )
+            done_columns = end_column
+        done_rows = end_row
+    if not job.direct:
+        scatter(job, block, y, y_target, rows, columns, channels)
+
+
+cdef void run(const Problem *problem, const vector *blocks, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height; `blocks` are those of problem.packed."""
+    cdef Job job
+    cdef vector blank[BLANKS]
+    cdef vector limits[LIMITS]
+    cdef Py_ssize_t image, row, rows, column, columns, block
+    cdef int low = problem.quantized_min - problem.output_zero_point, high = problem.quantized_max - problem.output_zero_point, two
+    prepare(&job, problem, blocks, (<const int *> problem.packed)[0])
+    if vector is vf32:
+        blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f32(0)
+        limits[LOW] = splat_f32(problem.float_min)
+        limits[HIGH] = splat_f32(problem.float_max)
+    else:
+        two = (problem.input_zero_point & 0xFF) * 0x0101
+        blank[BLANK_ELEMENTS] = splat_i32(cell_i32(two, two))
+        blank[BLANK_CELLS] = splat_i32(cell_i32(problem.input_zero_point, problem.input_zero_point))
+        limits[ZERO_POINT] = splat_i32(problem.output_zero_point)
+        if problem.rounding == 0:
+            limits[LOW] = splat_i32(low)
+            limits[HIGH] = splat_i32(high)
+        else:
+            (<vf32 *> &limits[LOW])[0] = splat_f32(low)
+            (<vf32 *> &limits[HIGH])[0] = splat_f32(high)
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin % problem.out_height
+        rows = min(min(job.tile_columns if job.swapped else job.tile_rows, problem.out_height - row), end - begin)
+        column = 0
+        while column < problem.out_width:
+            columns = 1 if job.swapped else min(job.tile_columns, problem.out_width - column)
+            for block in range(job.blocks):
+                run_tile(
+                    &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
+                    blank, block * LANES,
+                    column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
+                )
+            column += columns
+        begin += rows
+
+
+cdef void run_f32(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    run(problem, <const vf32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
+
+
+cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    run(problem, <const vi32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
+
+
+cdef Py_ssize_t scratch_bytes_f32(const Problem *problem) noexcept nogil:
+    """Enough for finite weights and for others: the packed weights may not be there yet."""
+    cdef Job job
+    cdef Py_ssize_t finite = prepare(&job, problem, <const vf32 *> NULL, True)
+    return max(finite, prepare(&job, problem, <const vf32 *> NULL, False))
+
+
+cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
+    cdef Job job
+    return prepare(&job, problem, <const vi32 *> NULL, True)
+
+
+cdef Py_ssize_t packed_bytes_f32(const Problem *problem) noexcept nogil:
+    cdef Job job
+    prepare(&job, problem, <const vf32 *> NULL, True)
+    return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
+
+
+cdef Py_ssize_t packed_bytes_s8(const Problem *problem) noexcept nogil:
+    cdef Job job
+    prepare(&job, problem, <const vi32 *> NULL, True)
+    return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
+
+
+cdef inline Py_ssize_t channel_of(const Job *job, Py_ssize_t lane) noexcept nogil:
+    """The output channel of a lane of all blocks; -1 for a lane that has none. A few channels are repeated to fill their vector."""
+    if lane < job.channels:
+        return lane
+    return lane % job.channels if lane < fold_of(job.channels) * job.channels else -1
+
+
+cdef void pack_f32(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
+    cdef Job job
+    cdef const float *source = <const float *> weights
+    cdef float *block = <float *> (<char *> packed + HEADER_BYTES)
+    cdef Py_ssize_t lane, tap, channel, taps = problem.kernel_height * problem.kernel_width
+    cdef int finite = 1
+    prepare(&job, problem, <const vf32 *> NULL, True)
+    for lane in range(job.blocks * LANES):
+        channel = channel_of(&job, lane)
+        target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
+        target[BIAS * LANES] = (<const float *> bias)[channel] if bias != NULL and channel >= 0 else 0
+        for tap in range(taps):
+            weight = source[tap * job.channels + channel] if channel >= 0 else 0
+            target[(CONSTANTS_F32 + tap) * LANES] = weight
+            finite = finite and weight - weight == 0
+    memset(packed, 0, HEADER_BYTES)
+    (<int *> packed)[0] = finite
+
+
+cdef inline int weight_s8(const Job *job, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
+    """The weight at a row and column of the job's axes; 0 for the empty half of a cell."""
+    if job.swapped:
+        row, column = column, row
+    if row >= job.problem.kernel_height or column >= job.problem.kernel_width or channel < 0:
+        return 0
+    return weights[(row * job.problem.kernel_width + column) * job.channels + channel]
+
+
+cdef void pack_s8(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
+    cdef Job job
+    cdef int *block = <int *> (<char *> packed + HEADER_BYTES)
+    cdef int *target
+    cdef Py_ssize_t lane, channel, row, column, first_row, first_column
+    cdef int folded, first, second, shift
+    prepare(&job, problem, <const vi32 *> NULL, True)
+    for lane in range(job.blocks * LANES):
+        channel = channel_of(&job, lane)
+        target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
+        # The input zero point goes into the bias: every tap is there, with the zero point outside the image.
+        folded = (<const int *> bias)[channel] if bias != NULL and channel >= 0 else 0
+        for row in range(job.rows.taps):
+            for column in range(job.columns.taps):
+                first_row = row * (2 if job.second_row else 1)
+                first_column = column * (2 if job.second_column else 1)
+                first = weight_s8(&job, <const signed char *> weights, first_row, first_column, channel)
+                second = weight_s8(&job, <const signed char *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
+                target[(CONSTANTS_S8 + row * job.columns.taps + column) * LANES] = cell_i32(first, second)
+                folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point, first + second))
+        shift = requantization.shifts[channel] if channel >= 0 and requantization.shifts != NULL else 0
+        target[BIAS * LANES] = folded
+        target[MULTIPLIER * LANES] = requantization.multipliers[channel] if channel >= 0 and requantization.multipliers != NULL else 0
+        target[LEFT * LANES] = max(shift, 0)
+        target[RIGHT * LANES] = max(-shift, 0)
+        (<float *> target)[SCALE * LANES] = requantization.scales[channel] if channel >= 0 and requantization.scales != NULL else 0
+    memset(packed, 0, HEADER_BYTES)
+    (<int *> packed)[0] = 1
+
+
+cdef KernelTable table
+
+
+cdef object export(const char *isa):
+    """The capsule of this module's table; `isa` is a literal."""
+    table.isa = isa
+    table.f32 = Family(LANES, packed_bytes_f32, pack_f32, scratch_bytes_f32, run_f32)
+    table.s8 = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, run_s8)
+    return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

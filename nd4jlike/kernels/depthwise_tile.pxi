@@ -1,0 +1,193 @@
+# Register tiles: a few output vectors that stay in registers while the taps of the filter are walked.
+#
+# Steps are in bytes, so that float32 and int8 share the text; a cell is 4 bytes of input, one lane of a vector.
+# A block is what one vector of output channels needs: its constants, then one weight vector for each cell of the filter.
+
+cdef enum:
+    # Outputs of a tile: enough independent sums to hide the latency of a multiply-add.
+    WIDE = 8
+    NARROW = 4
+
+# Vectors of a block before its weights. float32 has the bias only.
+cdef enum:
+    BIAS
+    MULTIPLIER
+    LEFT
+    RIGHT
+    SCALE
+    CONSTANTS_S8
+    CONSTANTS_F32 = 1
+
+# Vectors that all blocks share: the bounds of an output (int8: before the zero point is added, float32 numbers if the scale is), the zero point.
+cdef enum:
+    LOW
+    HIGH
+    ZERO_POINT
+    LIMITS
+
+
+# Rows and columns of output vectors that share their taps: the whole filter, or the rectangle of it that lies inside the image.
+cdef struct Patch:
+    Py_ssize_t rows, columns
+    Py_ssize_t x_row, x_column, y_row, y_column
+    Py_ssize_t tap_rows, tap_columns
+    Py_ssize_t tap_row, tap_column
+    # Weight vectors from one row of the whole filter to the next.
+    Py_ssize_t pitch
+    # Elements stored of each output vector; how int8 sums are rounded, as in Problem.
+    Py_ssize_t lanes
+    int rounding
+
+
+# Where the inputs and outputs of a tile start, in bytes.
+cdef struct Places:
+    Py_ssize_t x[WIDE]
+    Py_ssize_t y[WIDE]
+
+
+cdef inline void tile(
+    const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y, const Places *places, const int outputs,
+) noexcept nogil:
+    """`outputs` output vectors, a constant wherever this is called. `x` and `weights` are at the first tap."""
+    cdef vector total[WIDE]
+    cdef vector weight, rescaled, low, high, zero_point, multiplier, left, right
+    cdef vf32 scale
+    cdef const char *cell
+    cdef Py_ssize_t row, column
+    cdef int i
+
+    for i in range(outputs):
+        total[i] = block[BIAS]
+    for row in range(patch.tap_rows):
+        cell = x
+        for column in range(patch.tap_columns):
+            weight = weights[column]
+            for i in range(outputs):
+                if vector is vf32:
+                    total[i] = total[i] + (<const vector *> (cell + places.x[i]))[0] * weight
+                else:
+                    total[i] = dot_i16(total[i], (<const vector *> (cell + places.x[i]))[0], weight)
+            cell += patch.tap_column
+        x += patch.tap_row
+        weights += patch.pitch
+
+    low = limits[LOW]
+    high = limits[HIGH]
+    if vector is vf32:
+        for i in range(outputs):
+            store_f32(<float *> (y + places.y[i]), at_most_f32(at_least_f32(total[i], low), high), patch.lanes)
+    else:
+        # The zero point is added to what is clamped already: no sum can overflow.
+        zero_point = limits[ZERO_POINT]
+        if patch.rounding == 0:
+            multiplier = block[MULTIPLIER]
+            left = block[LEFT]
+            right = block[RIGHT]
+            for i in range(outputs):
+                rescaled = requantize_tflite(total[i], multiplier, left, right)
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
+        else:
+            scale = (<const vf32 *> (block + SCALE))[0]
+            for i in range(outputs):
+                rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
+                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, patch.lanes)
+
+
+cdef void patch_any(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
+    """Any filter: outputs in reading order, a tile running on into the next row."""
+    cdef Places places
+    cdef Py_ssize_t done = 0, total = patch.rows * patch.columns, row = 0, column = 0
+    cdef int outputs, i
+    while done < total:
+        outputs = WIDE if total - done >= WIDE else NARROW if total >= NARROW else 1
+        if done + outputs > total:
+            # The last tile computes some outputs again, which is cheaper than one by one.
+            done = total - outputs
+            row = done // patch.columns
+            column = done % patch.columns
+        for i in range(outputs):
+            places.x[i] = row * patch.x_row + column * patch.x_column
+            places.y[i] = row * patch.y_row + column * patch.y_column
+            column += 1
+            if column == patch.columns:
+                column = 0
+                row += 1
+        if outputs == WIDE:
+            tile(limits, patch, block, weights, x, y, &places, WIDE)
+        elif outputs == NARROW:
+            tile(limits, patch, block, weights, x, y, &places, NARROW)
+        else:
+            tile(limits, patch, block, weights, x, y, &places, 1)
+        done += outputs
+
+
+cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, vf32 x1, vf32 x2, vf32 x3, vf32 x4, vf32 x5) noexcept nogil:
+    """One row of a 3x3 filter on four neighbouring outputs."""
+    total[0] = total[0] + x0 * w0
+    total[1] = total[1] + x1 * w0
+    total[2] = total[2] + x2 * w0
+    total[3] = total[3] + x3 * w0
+    total[0] = total[0] + x1 * w1
+    total[1] = total[1] + x2 * w1
+    total[2] = total[2] + x3 * w1
+    total[3] = total[3] + x4 * w1
+    total[0] = total[0] + x2 * w2
+    total[1] = total[1] + x3 * w2
+    total[2] = total[2] + x4 * w2
+    total[3] = total[3] + x5 * w2
+
+
+cdef void patch_3x3(const vf32 *limits, const Patch *patch, const vf32 *block, const vf32 *weights, const char *x, char *y) noexcept nogil:
+    """Neighbouring outputs of a 3x3 filter share their inputs: tiles of 2 rows and 4 columns load each input once, the weights stay."""
+    cdef vf32 upper[NARROW]
+    cdef vf32 lower[NARROW]
+    cdef vf32 w[9]
+    cdef vf32 x0, x1, x2, x3, x4, x5
+    cdef vf32 low = limits[LOW], high = limits[HIGH], bias = block[BIAS]
+    cdef const char *cell
+    cdef char *out
+    cdef Py_ssize_t row = 0, column
+    cdef int i
+    for i in range(3):
+        w[i] = weights[i]
+        w[i + 3] = weights[i + patch.pitch]
+        w[i + 6] = weights[i + 2 * patch.pitch]
+    while row < patch.rows:
+        # The last tile of a row or column may compute some outputs again.
+        row = min(row, patch.rows - 2)
+        column = 0
+        while column < patch.columns:
+            column = min(column, patch.columns - NARROW)
+            cell = x + (row * patch.x_row + column * patch.x_column)
+            out = y + (row * patch.y_row + column * patch.y_column)
+            for i in range(NARROW):
+                upper[i] = lower[i] = bias
+            for i in range(4):
+                x0 = (<const vf32 *> cell)[0]
+                x1 = (<const vf32 *> (cell + patch.x_column))[0]
+                x2 = (<const vf32 *> (cell + 2 * patch.x_column))[0]
+                x3 = (<const vf32 *> (cell + 3 * patch.x_column))[0]
+                x4 = (<const vf32 *> (cell + 4 * patch.x_column))[0]
+                x5 = (<const vf32 *> (cell + 5 * patch.x_column))[0]
+                if i < 3:
+                    row_of_three(upper, w[3 * i], w[3 * i + 1], w[3 * i + 2], x0, x1, x2, x3, x4, x5)
+                if i > 0:
+                    row_of_three(lower, w[3 * i - 3], w[3 * i - 2], w[3 * i - 1], x0, x1, x2, x3, x4, x5)
+                cell += patch.x_row
+            for i in range(NARROW):
+                store_f32(<float *> (out + i * patch.y_column), at_most_f32(at_least_f32(upper[i], low), high), patch.lanes)
+                store_f32(<float *> (out + i * patch.y_column + patch.y_row), at_most_f32(at_least_f32(lower[i], low), high), patch.lanes)
+            column += NARROW
+        row += 2
+
+
+cdef void patch_outputs(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
+    """Every output of a patch, by the fastest tile that fits it."""
+    if vector is vf32:
+        if (
+            patch.tap_rows == 3 and patch.tap_columns == 3 and patch.rows >= 2 and patch.columns >= NARROW
+            and patch.x_row == patch.tap_row and patch.x_column == patch.tap_column
+        ):
+            patch_3x3(limits, patch, block, weights, x, y)
+            return
+    patch_any(limits, patch, block, weights, x, y)
