@@ -2,9 +2,9 @@
 #ifndef ND4JLIKE_CPU_H
 #define ND4JLIKE_CPU_H
 
-enum { CPU_LEVELS = 4 };
-
 #if defined(__x86_64__)
+
+enum { CPU_LEVELS = 4 };
 
 /* Slowest first, as the rows of setup.py. */
 static const char *const cpu_levels[CPU_LEVELS] = {"baseline", "avx2", "avx512", "avx512_vnni"};
@@ -25,7 +25,9 @@ static int cpu_supports(int level)
 
 #else
 
-static const char *const cpu_levels[CPU_LEVELS] = {"baseline", "", "", ""};
+enum { CPU_LEVELS = 1 };
+
+static const char *const cpu_levels[CPU_LEVELS] = {"baseline"};
 
 static int cpu_supports(int level) { return level == 0; }
 

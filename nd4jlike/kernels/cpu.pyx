@@ -6,6 +6,23 @@ cdef extern from "cpu.h" nogil:
     bint cpu_supports(int level)
 
 
+def levels():
+    """Name the instruction sets that are known for this processor family.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first, each a superset of the one before.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import cpu
+    >>> cpu.levels()[0]
+    'baseline'
+    """
+    return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS)])
+
+
 def supported():
     """Name the instruction sets that this machine and its operating system run.
 
@@ -17,7 +34,7 @@ def supported():
     Examples
     --------
     >>> from nd4jlike.kernels import cpu
-    >>> cpu.supported()[0]
-    'baseline'
+    >>> set(cpu.supported()) <= set(cpu.levels())
+    True
     """
     return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS) if cpu_supports(level)])

@@ -1,0 +1,134 @@
+"""Which instruction sets there are, and the kernels of one of them (ADR 0004)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+
+from nd4jlike import kernels
+from nd4jlike.errors import IsaError
+from nd4jlike.kernels import cpu
+
+__all__ = ["available", "chosen", "compiled", "load", "supported"]
+
+ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
+
+
+def compiled() -> tuple[str, ...]:
+    """Name the instruction sets that this installation has kernels for.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import dispatch
+    >>> "baseline" in dispatch.compiled()
+    True
+    """
+    prefix = "_depthwise_"
+    modules = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
+    return tuple(isa for isa in cpu.levels() if prefix + isa in modules)
+
+
+def supported() -> tuple[str, ...]:
+    """Name the instruction sets that this machine and its operating system run.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import dispatch
+    >>> "baseline" in dispatch.supported()
+    True
+    """
+    return cpu.supported()
+
+
+def available() -> tuple[str, ...]:
+    """Name the instruction sets that are both compiled and supported.
+
+    Returns
+    -------
+    tuple of str
+        Slowest first.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import dispatch
+    >>> set(dispatch.available()) == set(dispatch.compiled()) & set(dispatch.supported())
+    True
+    """
+    here = supported()
+    return tuple(isa for isa in compiled() if isa in here)
+
+
+def chosen() -> str:
+    """Name the instruction set that is used where none is asked for.
+
+    Returns
+    -------
+    str
+        The value of the environment variable ``ND4JLIKE_ISA`` if it is set and not empty, else the fastest one available.
+
+    Raises
+    ------
+    IsaError
+        If ``ND4JLIKE_ISA`` names an instruction set that cannot be used here.
+    """
+    forced = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    return _usable(forced, f"{ENVIRONMENT_VARIABLE}={forced}") if forced else available()[-1]
+
+
+def load(kernel: str, isa: str | None = None) -> object:
+    """Get the table of one kernel's functions.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel, as in the modules ``_<kernel>_<isa>``.
+    isa : str, optional
+        Name of the instruction set; `chosen` by default.
+
+    Returns
+    -------
+    capsule
+        A ``KernelTable`` of ``problem.pxd``, under the name ``nd4jlike.kernels.KernelTable``.
+
+    Raises
+    ------
+    IsaError
+        If there is no such kernel, or the instruction set is unknown, not compiled, or not supported by this machine.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import dispatch
+    >>> type(dispatch.load("depthwise", "baseline")).__name__
+    'PyCapsule'
+    """
+    isa = chosen() if isa is None else _usable(isa, f"isa={isa!r}")
+    try:
+        module = importlib.import_module(f"nd4jlike.kernels._{kernel}_{isa}")
+    except ModuleNotFoundError as error:
+        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise for {', '.join(available())}") from error
+    table: object = module.KERNEL_TABLE
+    return table
+
+
+def _usable(isa: str, asked: str) -> str:
+    """Return `isa`, or say why it cannot be used; `asked` is how the user put it."""
+    if isa in available():
+        return isa
+    if isa not in cpu.levels():
+        reason = "unknown"
+    elif isa not in supported():
+        reason = "not supported by this machine"
+    else:
+        reason = "not compiled"
+    raise IsaError(f"{asked}: {reason}; available: {', '.join(available())}")
