@@ -2,6 +2,7 @@
 
 from nd4jlike.buffer import Buffer
 from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
+from nd4jlike.depthwise import DepthwiseConv2d, depthwise_conv2d
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import bfloat16
 from nd4jlike.errors import (
@@ -16,6 +17,7 @@ from nd4jlike.errors import (
 )
 from nd4jlike.ndarray import NdArray
 from nd4jlike.padding import PaddingReport
+from nd4jlike.quantization import Quantization
 
 __version__ = "0.1.0"
 
@@ -37,6 +39,9 @@ __all__ = [
     "full_like",
     "array",
     "asarray",
+    "DepthwiseConv2d",
+    "depthwise_conv2d",
+    "Quantization",
     "bfloat16",
     "Nd4jLikeError",
     "LayoutError",

@@ -23,7 +23,7 @@ FLOORS = (
     ("buffer",),
     ("padding", "ndarray", "creation"),
     ("kernels",),
-    ("quantization", "depthwise"),
+    ("quantization", "geometry", "depthwise"),
     ("adapters",),
     ("verify", "cli", "__main__"),
 )

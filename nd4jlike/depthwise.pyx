@@ -1,0 +1,702 @@
+"""Depthwise convolution: checks, geometry, a plan, one kernel call (ADR 0005, 0006)."""
+
+cimport cython
+from cpython.buffer cimport PyObject_CheckBuffer
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdlib cimport free
+from libc.string cimport memcmp
+
+from nd4jlike.buffer cimport Buffer, allocate
+from nd4jlike.descriptor cimport Layout, ShapeDescriptor
+from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
+from nd4jlike.ndarray cimport NdArray, as_ndarray
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from nd4jlike import geometry
+from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
+from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.kernels import dispatch
+from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
+
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void **memory, size_t alignment, size_t size)
+
+__all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
+
+cdef enum:
+    ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
+    CACHED_LAUNCHES = 64
+    # Multiply-adds that are worth another thread: waking one costs some 30 us, which is what these take.
+    WORK_PER_THREAD = 1 << 20
+    # Multiply-adds below which releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
+    WORK_TO_RELEASE = 1 << 15
+
+# What kernels there are: element type, its bias.
+cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
+
+# Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
+cdef object from_tag = DescriptorType.from_tag
+
+cdef object pool = None
+
+
+def _forget_pool():
+    global pool
+    pool = None
+
+
+# A forked child has the pool object but none of its threads.
+os.register_at_fork(after_in_child=_forget_pool)
+
+
+@cython.final
+cdef class _Launch:
+    """A kernel call all but the addresses: what is decided once for two descriptors."""
+    cdef Problem problem
+    cdef const Family *family
+    cdef Buffer packed
+    cdef Py_ssize_t scratch_bytes
+    cdef Py_ssize_t rows
+    cdef Py_ssize_t parts
+    # Too little work to release the lock of the interpreter for.
+    cdef bint brief
+    # Whether a look at the padding of x decides between two launches, and whether this one reads it.
+    cdef bint looks_at_padding
+    cdef bint reads_padding
+    # First byte and one past the last that a call may touch, from element (0, .., 0).
+    cdef Py_ssize_t x_begin
+    cdef Py_ssize_t x_end
+    cdef Py_ssize_t y_begin
+    cdef Py_ssize_t y_end
+
+    cpdef int run(self, NdArray x, NdArray y, Py_ssize_t begin, Py_ssize_t end) except -1:
+        """Compute rows [begin, end); the arguments keep the memory alive while a thread works on it."""
+        cdef const char *source = x.data()
+        cdef char *target = y.data()
+        cdef void *scratch = NULL
+        if self.scratch_bytes and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes):
+            raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch")
+
+        if self.brief:
+            self.family.run(&self.problem, source, target, scratch, begin, end)
+        else:
+            with nogil:
+                self.family.run(&self.problem, source, target, scratch, begin, end)
+
+        free(scratch)
+        return 0
+
+
+@cython.final
+cdef class DepthwiseConv2d:
+    """A depthwise convolution, configured once and run many times.
+
+    Weights are checked, copied and packed for the kernel; a pair of layouts is checked when it is first seen. Then a call is
+    one kernel call.
+
+    Parameters
+    ----------
+    weights : array_like
+        Four axes, named by `weights_format`; float32, or int8 with `quantization`. Any strides; copied.
+    bias : array_like, optional
+        One number for each output channel, float32 for float32 weights and int32 for int8 ones; shape (C*M,) or (1, C*M).
+    stride, dilation : int or (int, int)
+        Steps between windows, and between the taps of one, in pixels: (height, width).
+    padding : {"same", "valid"}, int, (int, int) or ((int, int), (int, int))
+        Implied pixels around the image: TensorFlow Lite's rule, none, or explicit: both axes, (height, width), or
+        ((top, bottom), (left, right)). They stand for 0, which is the input zero point of int8.
+    data_format : {"NHWC", "NCHW"}
+        The axes of input and output. Where the elements lie is up to the descriptors.
+    weights_format : {"HWCM", "MCHW", "MHWC", "C1HW"}
+        The axes of `weights`: H, W of the kernel, input channel C, multiplier M. ``"HWCM"`` may be TensorFlow Lite's
+        (1, kH, kW, C*M) where that alone fits the input; ``"C1HW"`` is (C*M, 1, kH, kW).
+    activation : {None, "relu", "relu6", "relu_n1_to_1"}
+        Clamp of the result.
+    quantization : Quantization, optional
+        Required for int8, refused for float32.
+    rounding : {"tflite", "xnnpack"}
+        Whose bits an int8 result has (ADR 0006).
+    threads : int
+        How many threads may share the rows of one call. Work below some 50 us stays on one.
+    isa : str, optional
+        Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Element type of input, weights and output.
+    isa, data_format : str
+        As chosen.
+    threads : int
+        As given.
+
+    Raises
+    ------
+    LayoutError
+        For weights, bias, scales or an argument that break a rule; the message has the rule and the values.
+    DTypeError
+        For element types that there is no kernel for.
+    IsaError
+        For an instruction set that this machine or build does not have.
+
+    See Also
+    --------
+    depthwise_conv2d : the same for one call.
+
+    Notes
+    -----
+    ``plan(x, out=None)`` runs it. `x` is an NdArray or array_like of the axes in `data_format` and any layout but a blocked
+    one, wrapped without a copy. `out`, an NdArray or writable buffer, receives the result and comes back; its padding stays as
+    it is, and it must not overlap `x`. Without `out` the result is a new array, dense with its axes in the memory order of `x`,
+    or on `output_descriptor` where `x` has padding.
+
+    Output channel of input channel c and multiplier index m is ``c*M + m``. A plan may be shared by threads.
+
+    Examples
+    --------
+    >>> import numpy as np, nd4jlike as nd
+    >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 2, 1), "float32"), activation="relu6")
+    >>> x = nd.NdArray(plan.input_descriptor((1, 4, 5, 2)))
+    >>> x[...] = 1
+    >>> plan(x).to_numpy()[0, :, :, 0]
+    array([[4., 6., 6., 6., 4.],
+           [6., 6., 6., 6., 6.],
+           [6., 6., 6., 6., 6.],
+           [4., 6., 6., 6., 4.]], dtype=float32)
+    """
+    cdef readonly object dtype
+    cdef readonly str isa
+    cdef readonly str data_format
+    cdef readonly Py_ssize_t threads
+    cdef tuple _axes
+    cdef list _readings
+    cdef object _bias
+    cdef tuple _stride
+    cdef tuple _dilation
+    cdef object _padding
+    cdef object _quantization
+    cdef str _activation
+    cdef str _rounding
+    # Why padding around an image is of no use to this plan; empty where it is.
+    cdef str _ignores_padding
+    # The bits of the element that padding stands for.
+    cdef unsigned long long _padding_bits
+    # Keeps _family alive.
+    cdef object _table
+    cdef const Family *_family
+    # By (descriptor of x, descriptor of out, whether the padding of x is read), oldest first.
+    cdef dict _launches
+    # By descriptor of x: that of the result where no out is given.
+    cdef dict _results
+    # The last call: most calls are like the one before, and a comparison of layouts is all they need.
+    cdef ShapeDescriptor _last_x
+    cdef ShapeDescriptor _last_y
+    cdef _Launch _last
+
+    def __cinit__(self, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
+                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None):
+        cdef const KernelTable *table
+        self.data_format = geometry.choice("data_format", data_format, tuple(geometry.AXES))
+        self._axes = geometry.AXES[data_format]
+        self._activation = geometry.choice("activation", activation, tuple(ACTIVATIONS))
+        self._rounding = geometry.choice("rounding", rounding, ROUNDINGS)
+        geometry.choice("weights_format", weights_format, tuple(geometry.WEIGHT_AXES))
+        self.threads = geometry.integer("threads", threads, 1)
+        self._stride = geometry.pair("stride", stride, 1)
+        self._dilation = geometry.pair("dilation", dilation, 1)
+        self._padding = geometry.sides(padding)
+
+        weights = np.array(as_numpy(weights, "weights"))
+        self.dtype = weights.dtype
+        if (quantization is not None) != (self.dtype == np.int8):
+            raise LayoutError(f"quantization belongs to int8 weights, and they need one: weights of {self.dtype}, quantization={quantization!r}")
+        if quantization is not None and not isinstance(quantization, Quantization):
+            raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
+        self._quantization = quantization
+        self._bias = None if bias is None else checked_bias(bias, AVAILABLE[self.dtype.name])
+        self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
+        self._ignores_padding = ""
+        if self._padding == ((0, 0), (0, 0)):
+            self._ignores_padding = "no window reaches beyond the image"
+        elif not np.isfinite(weights).all():  # zero times infinity is NaN, which no implied pixel would give
+            self._ignores_padding = "some weights are not finite"
+        self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
+
+        self._table = dispatch.load("depthwise", isa)
+        self.isa = dispatch.chosen() if isa is None else isa
+        table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
+        self._family = &table.s8 if quantization is not None else &table.f32
+        self._launches = {}
+        self._results = {}
+
+    # Documented in the stub and in the class: a compiled class keeps no docstring of a special method.
+    def __call__(self, x not None, out=None):
+        cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
+        cdef NdArray target
+        if out is None:
+            target = out = NdArray(self._result_descriptor(source.descriptor))
+        else:
+            target = out if type(out) is NdArray else wrapped_output(out)
+        cdef _Launch launch = self._launch_of(source, target)
+        cdef const char *x_data = source.data()
+        cdef const char *y_data = target.data()
+        if target.readonly:
+            raise LayoutError("out must be writable: it is read-only")
+        if x_data + launch.x_begin < y_data + launch.y_end and y_data + launch.y_begin < x_data + launch.x_end:
+            raise LayoutError(
+                f"out must not overlap the input: bytes {<size_t> (y_data + launch.y_begin):#x} to {<size_t> (y_data + launch.y_end):#x} "
+                f"and {<size_t> (x_data + launch.x_begin):#x} to {<size_t> (x_data + launch.x_end):#x}"
+            )
+
+        if launch.parts > 1:
+            run_in_parts(launch, source, target)
+        elif launch.rows:
+            launch.run(source, target, 0, launch.rows)
+
+        return out
+
+    def input_descriptor(self, shape):
+        """Layout that this plan reads fastest.
+
+        Parameters
+        ----------
+        shape : (int, int, int, int)
+            Shape of the input, as `data_format` says.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Channels fastest, padded by what the windows reach beyond the image and to pixels on whole cache lines
+            (ADR 0005, D10 and D11). The padding must hold 0, or the input zero point, to be used: new arrays are zeroed,
+            `NdArray.fill_padding` sets it.
+
+        Raises
+        ------
+        LayoutError
+            For a shape that no window fits, or channels other than the weights'.
+
+        Examples
+        --------
+        >>> import numpy as np, nd4jlike as nd
+        >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), "float32"), stride=2)
+        >>> d = plan.input_descriptor((1, 8, 8, 17))
+        >>> d.padded_shape, d.padding_offsets
+        ((1, 9, 9, 32), (0, 0, 0, 0))
+        """
+        shape = four_extents(shape)
+        height, width, channels = [shape[axis] for axis in self._axes[1:]]
+        _, walk = self._walk(height, width, channels)
+        (top, bottom), (left, right) = walk.reach
+        room = geometry.pixel_pitch(channels, self.dtype.itemsize) - channels
+        return self._channels_last(shape, self._by_axis((0, top + bottom, left + right, room)), self._by_axis((0, top, left, 0)))
+
+    def output_descriptor(self, x_or_descriptor, paddings=None, padding_offsets=None):
+        """Layout that this plan writes fastest.
+
+        Parameters
+        ----------
+        x_or_descriptor : NdArray, ShapeDescriptor or array_like
+            The input, or where its elements lie.
+        paddings, padding_offsets : tuple of int, optional
+            Total padding of each axis and the part of it before the first element, as in
+            `ShapeDescriptor.paddedBufferDescriptor`: those of the next layer's `input_descriptor`, for instance. Default:
+            channels padded to whole cache lines as `input_descriptor` does it.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Channels fastest.
+
+        Raises
+        ------
+        LayoutError, DTypeError, UnsupportedLayoutError
+            For an input that a call would refuse; for paddings that break a rule.
+
+        Examples
+        --------
+        >>> import numpy as np, nd4jlike as nd
+        >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 4, 2), "float32"), stride=2)
+        >>> plan.output_descriptor(plan.input_descriptor((1, 8, 8, 4)), paddings=(0, 2, 2), padding_offsets=(0, 1, 1)).padded_shape
+        (1, 6, 6, 8)
+        """
+        shape = self._output_shape(descriptor_of(x_or_descriptor))
+        if paddings is None and padding_offsets is None:
+            channels = shape[self._axes[3]]
+            paddings = self._by_axis((0, 0, 0, geometry.pixel_pitch(channels, self.dtype.itemsize) - channels))
+        return self._channels_last(shape, paddings, padding_offsets)
+
+    def explain(self, x_or_descriptor=None):
+        """Tell which kernel runs on which layout, and why.
+
+        Parameters
+        ----------
+        x_or_descriptor : NdArray, ShapeDescriptor or array_like, optional
+            The input to explain, with an output on `output_descriptor`. Default: the last call.
+
+        Returns
+        -------
+        str
+            A line for each topic.
+
+        Examples
+        --------
+        >>> import numpy as np, nd4jlike as nd
+        >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 64, 1), "float32"), isa="baseline")
+        >>> print(plan.explain(plan.input_descriptor((1, 56, 56, 64))).splitlines()[3])
+        halo      read in place: top 1, bottom 1, left 1, right 1
+        """
+        cdef _Launch launch = self._last
+        cdef ShapeDescriptor x = self._last_x
+        cdef ShapeDescriptor y = self._last_y
+        if x_or_descriptor is not None:
+            x = descriptor_of(x_or_descriptor)
+            y = self.output_descriptor(x)
+            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes))
+        lines = [
+            f"depthwise {self.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
+            f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
+            f"kernel    {self.isa}, {self._family.lanes} channels a step",
+        ]
+        if launch is None:
+            return "\n".join([*lines, "no input seen yet: explain(x) tells what would happen"])
+        return "\n".join(lines + self._explained(launch, x, y))
+
+    def __repr__(self):
+        kh, kw, channels = self._readings[0].weights.shape
+        return f"<nd4jlike.DepthwiseConv2d {kh}x{kw}, {channels} output channels, {self.dtype}, {self.data_format}, {self.isa}>"
+
+    cdef _Launch _launch_of(self, NdArray source, NdArray target):
+        cdef ShapeDescriptor x = source.descriptor
+        cdef ShapeDescriptor y = target.descriptor
+        cdef _Launch launch = None
+        # Another thread may replace the last launch; without the lock it could be freed between the look and the hold.
+        with cython.critical_section(self):
+            if same_layout(self._last_x, x) and same_layout(self._last_y, y):
+                launch = self._last
+        if launch is not None and (not launch.looks_at_padding or launch.reads_padding == source.padding_holds(self._padding_bits)):
+            return launch
+        return self._find(source, target)
+
+    cdef _Launch _find(self, NdArray source, NdArray target):
+        cdef ShapeDescriptor x = source.descriptor
+        cdef ShapeDescriptor y = target.descriptor
+        cdef bint reads = not self._ignores_padding and has_halo(x, self._axes) and source.padding_holds(self._padding_bits)
+        cdef tuple key = (x, y, reads)
+        cdef _Launch launch = self._launches.get(key)
+        if launch is None:
+            launch = self._built(x, y, reads)
+            if len(self._launches) >= CACHED_LAUNCHES:
+                self._launches.pop(next(iter(self._launches)), None)
+            self._launches[key] = launch
+        with cython.critical_section(self):
+            self._last_x, self._last_y, self._last = x, y, launch
+        return launch
+
+    cdef _Launch _built(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding):
+        """Check two descriptors and decide everything about the calls on them."""
+        cdef _Launch launch = _Launch.__new__(_Launch)
+        cdef Problem *problem = &launch.problem
+        cdef const Layout *source = &x.layout
+        cdef const Layout *target = &y.layout
+        cdef Py_ssize_t extents[4]
+        cdef int n, h, w, c, i
+        n, h, w, c = self._axes
+        expected = self._output_shape(x)
+        check_plain("out", y, self.dtype)
+        if y.shape != expected:
+            raise LayoutError(f"out must have shape {expected} for an input of shape {x.shape}: {y.shape}")
+        for i in range(4):
+            if target.shape[i] > 1 and target.strides[i] == 0:
+                raise LayoutError(f"out must have a cell for each element: strides {y.strides} of shape {y.shape}", ShapeStatus.ZERO_STRIDE)
+        reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
+
+        problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
+        problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
+        problem.multiplier = reading.weights.shape[2] // source.shape[c]
+        problem.out_height, problem.out_width = walk.out
+        problem.pad_top, problem.pad_left = walk.before
+        problem.stride_height, problem.stride_width = self._stride
+        problem.dilation_height, problem.dilation_width = self._dilation
+        for i, axis in enumerate(self._axes):
+            problem.x_strides[i] = source.strides[axis]
+            problem.y_strides[i] = target.strides[axis]
+        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes)
+        launch.reads_padding = reads_padding
+        if reads_padding:
+            problem.halo[0], problem.halo[1] = source.padding_offsets[h], source.paddings[h] - source.padding_offsets[h]
+            problem.halo[2], problem.halo[3] = source.padding_offsets[w], source.paddings[w] - source.padding_offsets[w]
+        if source.strides[c] == 1:
+            problem.channel_room = source.paddings[c] - source.padding_offsets[c]
+        self._pack(launch, reading.weights)
+
+        launch.scratch_bytes = self._family.scratch_bytes(problem)
+        launch.rows = problem.batch * problem.out_height
+        work = target.length * problem.kernel_height * problem.kernel_width
+        launch.parts = max(1, min(self.threads, launch.rows, work // WORK_PER_THREAD))
+        launch.brief = work < WORK_TO_RELEASE
+        extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
+        span(problem.x_strides, extents, problem.halo, source.itemsize, &launch.x_begin, &launch.x_end)
+        extents = [problem.batch, problem.out_height, problem.out_width, problem.channels * problem.multiplier]
+        span(problem.y_strides, extents, NULL, target.itemsize, &launch.y_begin, &launch.y_end)
+        return launch
+
+    cdef int _pack(self, _Launch launch, object weights) except -1:
+        """Complete the problem by its constants, and have the kernel pack them."""
+        cdef Problem *problem = &launch.problem
+        cdef Requantization requantization
+        cdef NdArray values = as_ndarray(weights)
+        cdef NdArray bias, multipliers, shifts, scales
+        requantization.multipliers, requantization.shifts, requantization.scales = NULL, NULL, NULL
+        problem.float_min, problem.float_max = ACTIVATIONS[self._activation]
+        if self._quantization is not None:
+            count = weights.shape[2]
+            multipliers, shifts = [as_ndarray(column) for column in self._quantization.multipliers_and_shifts(count)]
+            scales = as_ndarray(self._quantization.float_scales(count))
+            requantization.multipliers, requantization.shifts = <const int *> multipliers.data(), <const int *> shifts.data()
+            requantization.scales = <const float *> scales.data()
+            problem.quantized_min, problem.quantized_max = quantized_activation_range(
+                self._activation, self._quantization.output, self.dtype, self._rounding)
+            problem.input_zero_point, problem.output_zero_point = self._quantization.input[1], self._quantization.output[1]
+            problem.rounding = ROUNDINGS.index(self._rounding)
+        bias = None if self._bias is None else as_ndarray(self._bias)
+        launch.family = self._family
+        launch.packed = allocate(self._family.packed_bytes(problem), 0, ALIGNMENT)
+
+        self._family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
+
+        problem.packed = launch.packed.data
+        return 0
+
+    cdef tuple _walk(self, object height, object width, object channels):
+        """How the windows walk over such an image, and the weights they carry."""
+        for reading in self._readings:
+            if reading.fits(channels):
+                window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
+                return reading, window.over((height, width))
+        counts = " or ".join([f"a divisor of {r.weights.shape[2]}" if r.channels is None else str(r.channels) for r in self._readings])
+        raise LayoutError(f"the input must have the channels of the weights, {counts}: {channels}")
+
+    cdef tuple _output_shape(self, ShapeDescriptor x):
+        """Shape of the result, after a check of the input."""
+        check_plain("input", x, self.dtype)
+        n, h, w, c = self._axes
+        reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
+        return self._by_axis((x.shape[n], *walk.out, reading.weights.shape[2]))
+
+    cdef ShapeDescriptor _result_descriptor(self, ShapeDescriptor x):
+        found = self._results.get(x)
+        if found is None:
+            if any(x.paddings):
+                found = self.output_descriptor(x)
+            else:
+                found = from_tag(self._output_shape(x), "".join(["abcd"[axis] for axis in x.axes]), self.dtype)
+            if len(self._results) >= CACHED_LAUNCHES:
+                self._results.pop(next(iter(self._results)), None)
+            self._results[x] = found
+        return found
+
+    cdef ShapeDescriptor _channels_last(self, object shape, object paddings, object padding_offsets):
+        """Descriptor with channels fastest; figures by axis of `shape`."""
+        tag = "".join(["abcd"[axis] for axis in self._axes])
+        return from_tag(shape, tag, self.dtype, paddings, padding_offsets)
+
+    cdef tuple _by_axis(self, tuple figures):
+        """(batch, height, width, channel) in the order of `data_format`."""
+        cdef dict by_axis = dict(zip(self._axes, figures))
+        return tuple([by_axis[axis] for axis in range(4)])
+
+    cdef list _explained(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y):
+        cdef Problem *problem = &launch.problem
+        if launch.reads_padding:
+            halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(("top", "bottom", "left", "right"))])
+        else:
+            halo = "implied, " + (self._ignores_padding or ("the padding of x held other values" if launch.looks_at_padding else "x has no padding there"))
+        return [
+            f"window    {problem.kernel_height}x{problem.kernel_width}, {problem.channels} channels, multiplier {problem.multiplier}: {x.shape} to {y.shape}",
+            f"halo      {halo}",
+            f"channels  {problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
+            f"of out every {problem.y_strides[2] * y.itemsize} bytes",
+            f"threads   {launch.parts} of {self.threads}, {launch.rows} rows",
+            f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread",
+        ]
+
+
+def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
+                     activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None):
+    """Convolve each channel with its own filters.
+
+    Parameters
+    ----------
+    x : NdArray or array_like
+        (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout but a blocked one.
+    weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa
+        See `DepthwiseConv2d`, which is what to use for more than one call.
+    out : NdArray or writable buffer, optional
+        Receives the result; its padding stays as it is. Must not overlap `x`.
+
+    Returns
+    -------
+    NdArray
+        `out` where it is given; else a new array, (N, OH, OW, C*M) or (N, C*M, OH, OW).
+
+    Raises
+    ------
+    LayoutError, DTypeError, UnsupportedLayoutError, IsaError
+        See `DepthwiseConv2d`.
+
+    Examples
+    --------
+    >>> import numpy as np, nd4jlike as nd
+    >>> x = np.arange(9, dtype="float32").reshape(1, 3, 3, 1)
+    >>> nd.depthwise_conv2d(x, np.ones((2, 2, 1, 1), "float32"), padding="valid").to_numpy()[0, :, :, 0]
+    array([[ 8., 12.],
+           [20., 24.]], dtype=float32)
+    """
+    return DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
+                           activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa)(x, out)
+
+
+cdef int run_in_parts(_Launch launch, NdArray x, NdArray y) except -1:
+    """Share the rows of one call: the caller takes the first part."""
+    global pool
+    if pool is None:
+        pool = ThreadPoolExecutor(max_workers=max(32, os.cpu_count() or 1), thread_name_prefix="nd4jlike")
+    bounds = [launch.rows * part // launch.parts for part in range(launch.parts + 1)]
+
+    others = [pool.submit(launch.run, x, y, begin, end) for begin, end in zip(bounds[1:], bounds[2:])]
+    try:
+        launch.run(x, y, 0, bounds[1])
+    finally:
+        for other in others:
+            other.result()
+    return 0
+
+
+cdef NdArray wrapped_output(object out):
+    """The output; a copy would be written in its place."""
+    if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
+        raise LayoutError(f"out must be an NdArray or export a buffer: a {type(out).__name__}")
+    return as_ndarray(out)
+
+
+cdef ShapeDescriptor descriptor_of(object x_or_descriptor):
+    if isinstance(x_or_descriptor, ShapeDescriptor):
+        return x_or_descriptor
+    return as_ndarray(x_or_descriptor).descriptor
+
+
+cdef int check_plain(str name, ShapeDescriptor descriptor, object dtype) except -1:
+    """What input and output have in common: rank, element type, no blocks."""
+    if descriptor.layout.rank != 4:
+        raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
+    if descriptor.dtype != dtype:
+        raise DTypeError(f"{name} must have the element type of the weights, {dtype}: {descriptor.dtype}")
+    if descriptor.layout.block_count:
+        raise UnsupportedLayoutError(f"{name} has inner blocks {descriptor.inner_blocks}, which no kernel reads yet: reorder(x, 'nhwc') makes it plain")
+    return 0
+
+
+cdef bint same_layout(ShapeDescriptor known, ShapeDescriptor other) noexcept:
+    """Whether a launch for one descriptor serves the other: all but where element (0, .., 0) lies. Arrays that are wrapped anew
+    have new descriptors with every call; others keep theirs, and the first comparison is enough."""
+    cdef const Layout *a
+    cdef const Layout *b
+    cdef Py_ssize_t extents = 4 * sizeof(Py_ssize_t)
+    if known is other or known is None:
+        return known is not None
+    a, b = &known.layout, &other.layout
+    return (
+        known.dtype is other.dtype
+        and a.rank == b.rank
+        and a.block_count == b.block_count == 0
+        and memcmp(a.shape, b.shape, extents) == 0
+        and memcmp(a.strides, b.strides, extents) == 0
+        and memcmp(a.paddings, b.paddings, extents) == 0
+        and memcmp(a.padding_offsets, b.padding_offsets, extents) == 0
+    )
+
+
+cdef bint has_halo(ShapeDescriptor x, tuple axes) noexcept:
+    """Whether there is padding around the images."""
+    cdef int h = axes[1], w = axes[2]
+    return x.layout.paddings[h] > 0 or x.layout.paddings[w] > 0
+
+
+cdef void span(const Py_ssize_t *strides, const Py_ssize_t *extents, const Py_ssize_t *halo, Py_ssize_t itemsize,
+               Py_ssize_t *begin, Py_ssize_t *end) noexcept:
+    """First byte and one past the last that lie within extents and halo, from element (0, .., 0)."""
+    cdef Py_ssize_t first, last
+    cdef int i
+    begin[0] = end[0] = 0
+    for i in range(4):
+        if extents[i] == 0:  # empty arrays touch nothing
+            begin[0] = end[0] = 0
+            return
+        first, last = 0, extents[i] - 1
+        if halo is not NULL and i in (1, 2):
+            first, last = -halo[2 * i - 2], last + halo[2 * i - 1]
+        begin[0] += min(first * strides[i], last * strides[i])
+        end[0] += max(first * strides[i], last * strides[i])
+    begin[0] *= itemsize
+    end[0] = (end[0] + 1) * itemsize
+
+
+cdef tuple four_extents(object shape):
+    try:
+        shape = tuple(shape)
+    except TypeError:
+        shape = (shape,)
+    if len(shape) != 4:
+        raise LayoutError(f"the input must have four axes: shape {shape}", ShapeStatus.INCORRECT_RANK)
+    return tuple([geometry.integer("an extent of shape", extent, 0) for extent in shape])
+
+
+cdef object as_numpy(object values, str name):
+    """Weights as NumPy has them, of an element type that has kernels."""
+    if isinstance(values, NdArray) and str(values.dtype) not in AVAILABLE:  # bfloat16 is none of NumPy's
+        raise no_kernel(name, values.dtype)
+    try:
+        values = np.asarray(values)
+    except ValueError:  # ragged
+        raise LayoutError(f"{name} must be one array of numbers: {values!r}") from None
+    if values.dtype.name not in AVAILABLE or not values.dtype.isnative:
+        raise no_kernel(name, values.dtype)
+    return values
+
+
+cdef object no_kernel(str name, object dtype):
+    return DTypeError(f"no kernel for {name} of {dtype}: there are {', '.join(AVAILABLE)}, in native byte order")
+
+
+cdef object checked_bias(object bias, str expected):
+    """A copy of one axis."""
+    found = bias.dtype if isinstance(bias, NdArray) else (bias := np.asarray(bias)).dtype
+    if found != np.dtype(expected):
+        raise DTypeError(f"bias must be {expected} for these weights: {found}")
+    bias = np.asarray(bias)
+    if bias.ndim not in (1, 2) or bias.size != bias.shape[bias.ndim - 1]:
+        raise LayoutError(f"bias must be one number for each output channel, of shape (C*M,) or (1, C*M): shape {bias.shape}")
+    return np.array(bias.ravel())
+
+
+cdef list readings_that_fit(list readings, object bias, object quantization, object dtype):
+    """The readings of weights that agree with bias and scales; the error of the first where none does."""
+    errors = []
+    fitting = []
+    for reading in readings:
+        count = reading.weights.shape[2]
+        try:
+            if bias is not None and bias.size != count:
+                raise LayoutError(f"bias must be one number for each of {count} output channels: {bias.size}")
+            if quantization is not None:
+                quantization.check(dtype, count)
+            fitting.append(reading)
+        except LayoutError as error:
+            errors.append(error)
+    if not fitting:
+        raise errors[0]
+    return fitting

@@ -1,0 +1,203 @@
+"""How a window walks over an image, and how far apart pixels should lie: integers only (ADR 0005)."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from nd4jlike.errors import LayoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["AXES", "WEIGHT_AXES", "Walk", "WeightReading", "Window", "choice", "integer", "pair", "pixel_pitch", "sides", "weight_readings"]
+
+Sides = tuple[tuple[int, int], tuple[int, int]]
+
+# Positions of batch, height, width and channel in the shape.
+AXES = {"NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1)}
+# What each weights format calls its axes.
+WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, kH, kW, C)", "C1HW": "(C*M, 1, kH, kW)"}
+# Beyond any image; keeps every product with an offset that memory can hold inside a machine word.
+LARGEST = 2**31 - 1
+
+CACHE_LINE = 64
+# Bytes after which a 32 KiB 8-way cache puts lines into every other set again, at most: pixels this far apart evict each other.
+SET_SPAN = 2048
+
+
+class Walk(NamedTuple):
+    """A window on one image: figures in pixels."""
+
+    out: tuple[int, int]  # rows and columns of the result
+    before: tuple[int, int]  # implied rows above and columns left of the image
+    reach: Sides  # how far the windows read beyond the image: ((top, bottom), (left, right))
+
+
+class Window(NamedTuple):
+    """Kernel extents, steps and padding, each (height, width)."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: Literal["same"] | Sides
+
+    def over(self, size: tuple[int, int]) -> Walk:
+        """Walk over an image of `size` (height, width) pixels.
+
+        Raises
+        ------
+        LayoutError
+            When no window fits.
+        """
+        out, before, reach = [], [], []
+        for axis, name in enumerate(("height", "width")):
+            extent, stride = size[axis], self.stride[axis]
+            window = (self.kernel[axis] - 1) * self.dilation[axis] + 1
+            if self.padding == "same":
+                count = -(-extent // stride)
+                total = max((count - 1) * stride + window - extent, 0)
+                lead = total // 2
+            else:
+                lead, trail = self.padding[axis]
+                total = lead + trail
+                count = (extent + total - window) // stride + 1
+            if extent < 1 or count < 1:
+                raise LayoutError(
+                    f"no window fits: the {name} of the image and its padding must reach a window's, "
+                    f"{extent} + {total} < ({self.kernel[axis]} - 1) * {self.dilation[axis]} + 1 = {window}"
+                )
+            out.append(count)
+            before.append(lead)
+            reach.append((lead, max((count - 1) * stride + window - extent - lead, 0)))
+        return Walk((out[0], out[1]), (before[0], before[1]), (reach[0], reach[1]))
+
+
+class WeightReading(NamedTuple):
+    """One way to understand an array of weights."""
+
+    weights: npt.NDArray[Any]  # (kH, kW, C*M)
+    channels: int | None  # C; None: any divisor of C*M, the input tells
+
+    def fits(self, channels: int) -> bool:
+        """Whether these can be weights for `channels` input channels."""
+        return channels == self.channels or (self.channels is None and channels > 0 and self.weights.shape[2] % channels == 0)
+
+
+def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[WeightReading]:
+    """All ways to read `weights`, the literal one first.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Four axes, named by `weights_format`.
+    weights_format : str
+        A key of `WEIGHT_AXES`.
+
+    Returns
+    -------
+    list of WeightReading
+        Two for ``"HWCM"`` with a first extent of 1, which may be TensorFlow Lite's (1, kH, kW, C*M); else one.
+
+    Raises
+    ------
+    LayoutError
+        For a rank other than 4, an extent of 0, and a second extent other than 1 in ``"C1HW"``.
+    """
+    shape = weights.shape
+    if weights.ndim != 4 or 0 in shape:
+        raise LayoutError(f"weights must have the four axes {WEIGHT_AXES[weights_format]}, none of them empty: shape {shape}")
+    if weights_format == "C1HW":
+        if shape[1] != 1:
+            raise LayoutError(f"depthwise weights {WEIGHT_AXES['C1HW']} have one input channel for each group: shape {shape}")
+        return [WeightReading(np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0)), None)]
+    order = {"HWCM": (0, 1, 2, 3), "MCHW": (2, 3, 1, 0), "MHWC": (1, 2, 3, 0)}[weights_format]
+    dense = np.ascontiguousarray(weights.transpose(order))
+    kh, kw, channels, multiplier = dense.shape
+    readings = [WeightReading(dense.reshape(kh, kw, channels * multiplier), channels)]
+    if weights_format == "HWCM" and kh == 1:
+        readings.append(WeightReading(dense[0], None))
+    return readings
+
+
+def pixel_pitch(channels: int, itemsize: int) -> int:
+    """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
+
+    Parameters
+    ----------
+    channels : int
+        Channels that hold data.
+    itemsize : int
+        Bytes of one element.
+
+    Returns
+    -------
+    int
+        `channels` or more.
+
+    Examples
+    --------
+    >>> from nd4jlike.geometry import pixel_pitch
+    >>> pixel_pitch(17, 4), pixel_pitch(3, 4), pixel_pitch(512, 4)
+    (32, 3, 528)
+    """
+    nbytes = channels * itemsize
+    pitch = -(-nbytes // CACHE_LINE) * CACHE_LINE
+    # A pixel of one line or more pays for unaligned loads with a second line on every one of them, which costs more than the
+    # room. A short pixel would be mostly room, and an image of three channels five times its size.
+    if nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes:
+        return channels
+    if pitch % SET_SPAN == 0:
+        pitch += CACHE_LINE
+    return pitch // itemsize
+
+
+def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:
+    """Return `value`, which must be one of `choices`.
+
+    Raises
+    ------
+    LayoutError
+        When it is none of them.
+    """
+    if (value is None or isinstance(value, str)) and value in choices:
+        return value
+    raise LayoutError(f"{name} must be one of {', '.join(map(repr, choices))}: {value!r}")
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Read `value` as an int of `least` or more.
+
+    Raises
+    ------
+    LayoutError
+        For anything that is no integer, for bool, and for values outside ``least .. 2**31 - 1``.
+    """
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise LayoutError(f"{name} must be an integer: {value!r}")
+    if not least <= index(value) <= LARGEST:
+        raise LayoutError(f"{name} must be {least} to {LARGEST}: {value}")
+    return index(value)
+
+
+def pair(name: str, value: Any, least: int) -> tuple[int, int]:
+    """Read `value` as (height, width): one integer for both, or two."""
+    if not isinstance(value, (tuple, list)):
+        return (integer(name, value, least),) * 2
+    if len(value) != 2:
+        raise LayoutError(f"{name} must be an integer or a pair (height, width): {value!r}")
+    return integer(name, value[0], least), integer(name, value[1], least)
+
+
+def sides(padding: Any) -> Literal["same"] | Sides:
+    """Read `padding` as ``"same"`` or ((top, bottom), (left, right))."""
+    if isinstance(padding, str) or padding is None:
+        return "same" if choice("padding", padding, ("same", "valid")) == "same" else ((0, 0), (0, 0))
+    if isinstance(padding, (tuple, list)) and len(padding) == 2 and all(isinstance(side, (tuple, list)) for side in padding):
+        return pair("padding (top, bottom)", padding[0], 0), pair("padding (left, right)", padding[1], 0)
+    height, width = pair("padding", padding, 0)
+    return (height, height), (width, width)

@@ -1,0 +1,833 @@
+"""ADR 0005: the depthwise contract."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from nd4jlike import geometry
+from nd4jlike.kernels import dispatch
+from tests.guards import SIDES, guarded, guarded_array
+from tests.layouts import arrangements, hosted, on, padded
+from tests.reference import accumulate, depthwise_float, out_size, same_padding
+from tests.shared import conformance
+
+ISAS = dispatch.available()
+# One less than, as many as and one more than the lanes of every vector, once, twice and four times.
+CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67)
+every_isa = pytest.mark.parametrize("isa", ISAS)
+
+
+def random(shape, seed=0):
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
+
+
+def explicit(padding, size, kernel, stride, dilation):
+    """Sides of "same" and "valid" as the oracle takes them."""
+    if padding == "same":
+        return tuple(same_padding(n, k, s, d) for n, k, s, d in zip(size, kernel, stride, dilation, strict=True))
+    return ((0, 0), (0, 0)) if padding == "valid" else padding
+
+
+def assert_close(got, x, weights, bias=None, activation=(-math.inf, math.inf), **steps):
+    """Compare with float64, each element within its own bound."""
+    want, bound = depthwise_float(x, weights, bias, activation, **steps)
+    got = np.asarray(got)
+    assert got.shape == want.shape
+    assert got.dtype == np.float32
+    worst = np.max(abs(got - want) - bound, initial=-1)
+    assert worst <= 0, f"{worst} beyond the bound at {np.unravel_index(np.argmax(abs(got - want) - bound), want.shape)}"
+
+
+@every_isa
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_d1_value_is_the_sum_over_the_window_for_channels_around_the_lanes(isa, channels):
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
+    for size, kernel, stride, dilation in (
+        ((5, 6), (3, 3), (1, 1), (1, 1)),
+        ((6, 7), (3, 3), (2, 2), (1, 1)),
+        ((7, 9), (2, 5), (1, 2), (2, 1)),
+        ((1, 1), (3, 3), (1, 1), (1, 1)),
+        ((4, 5), (1, 1), (3, 2), (1, 1)),
+    ):
+        x, weights, bias = random((2, *size, channels), 1), random((*kernel, channels, 1), 2), random(channels, 3)
+        padding = explicit("same", size, kernel, stride, dilation)
+        got = nd.depthwise_conv2d(x, weights, bias, stride=stride, dilation=dilation, isa=isa)
+        assert_close(got, x, weights, bias, stride=stride, dilation=dilation, padding=padding)
+
+
+@every_isa
+@pytest.mark.parametrize("multiplier", [1, 2, 3, 8])
+def test_d1_output_channel_is_input_channel_times_multiplier_plus_index(isa, multiplier):
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
+    for channels in (1, 2, 5, 16, 17):
+        x, weights, bias = random((1, 4, 5, channels), 1), random((3, 2, channels, multiplier), 2), random(channels * multiplier, 3)
+        for stride in (1, 2):
+            got = nd.depthwise_conv2d(x, weights, bias, stride=stride, padding=((1, 1), (0, 2)), isa=isa)
+            assert_close(got, x, weights, bias, stride=(stride, stride), padding=((1, 1), (0, 2)))
+
+
+@every_isa
+def test_d1_images_down_to_one_pixel_and_kernels_larger_than_them(isa):
+    """D1: taps outside the image add nothing."""
+    for height in (1, 2, 3):
+        for width in (1, 2, 5):
+            for kernel in ((1, 1), (1, 7), (7, 1), (5, 5), (4, 2)):
+                x, weights = random((1, height, width, 17), 1), random((*kernel, 17, 1), 2)
+                padding = explicit("same", (height, width), kernel, (1, 1), (1, 1))
+                assert_close(nd.depthwise_conv2d(x, weights, isa=isa), x, weights, padding=padding)
+
+
+@every_isa
+def test_d1_strides_beyond_the_kernel_and_dilations_beyond_the_image(isa):
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
+    x = random((3, 7, 8, 9), 1)
+    for kernel in ((1, 1), (2, 2), (3, 3)):
+        for stride in ((3, 3), (5, 2), (9, 1)):
+            for dilation in ((1, 1), (2, 3), (8, 9)):
+                weights = random((*kernel, 9, 1), 2)
+                padding = explicit("same", (7, 8), kernel, stride, dilation)
+                assert_close(
+                    nd.depthwise_conv2d(x, weights, stride=stride, dilation=dilation, isa=isa), x, weights, stride=stride, dilation=dilation, padding=padding
+                )
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d1_nothing_beyond_the_buffers_is_touched(isa, side, data_format):
+    """D1: taps outside the image add nothing."""
+    turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
+    for channels in CHANNELS:
+        for multiplier, size, kernel, stride in ((1, (4, 5), (3, 3), 1), (1, (5, 4), (3, 3), 2), (1, (1, 2), (5, 2), 1), (2, (3, 3), (2, 2), 1)):
+            values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
+            padding = explicit("same", size, kernel, (stride, stride), (1, 1))
+            want = accumulate(values, weights, (stride, stride), padding=padding)
+            x = guarded_array(values.transpose(turn), side)
+            out = guarded_array(np.zeros(want.transpose(turn).shape, np.float32), side)
+            plan = nd.DepthwiseConv2d(guarded_array(weights, side), guarded_array(bias, side), stride=stride, data_format=data_format, isa=isa)
+            plan(x, out)
+            assert_close(out.transpose(np.argsort(turn)), values, weights, bias, stride=(stride, stride), padding=padding)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_nothing_beyond_a_padded_buffer_is_touched(isa, side):
+    """D1: taps outside the image add nothing."""
+    for channels in CHANNELS:
+        values, weights = random((2, 5, 4, channels), 1), random((3, 3, channels, 1), 2)
+        for stride in (1, 2):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+            layout = plan.input_descriptor(values.shape)
+            x = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+            x[...] = values
+            layout = plan.output_descriptor(x, paddings=(0, 2, 1, 3), padding_offsets=(0, 1, 1, 1))
+            out = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+            out.fill_padding(7)
+            plan(x, out)
+            assert out.check_padding(7)
+            assert_close(out, values, weights, stride=(stride, stride), padding=explicit("same", (5, 4), (3, 3), (stride, stride), (1, 1)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_d1_any_geometry(data):
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
+    small = st.integers(1, 3)
+    kernel, stride, dilation = (data.draw(st.tuples(up_to, up_to)) for up_to in (st.integers(1, 5), small, small))
+    sides = data.draw(st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4))] * 2))
+    size = tuple(
+        data.draw(st.integers(max(1, (k - 1) * d + 1 - sum(p)), (k - 1) * d + 12)) for k, d, p in zip(kernel, dilation, sides, strict=True)
+    )
+    batch, channels, multiplier = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 70)), data.draw(st.sampled_from([1, 1, 1, 2, 3]))
+    x, weights = random((batch, *size, channels), 1), random((*kernel, channels, multiplier), 2)
+    bias = random(channels * multiplier, 3) if data.draw(st.booleans()) else None
+    plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=sides, isa=data.draw(st.sampled_from(ISAS)))
+    if data.draw(st.booleans()):
+        x = on(plan.input_descriptor(x.shape), x, data.draw(st.sampled_from([0, 5])))
+    elif data.draw(st.booleans()):
+        x = np.asfortranarray(x)
+    assert_close(plan(x), np.asarray(x), weights, bias, stride=stride, dilation=dilation, padding=sides)
+
+
+@every_isa
+def test_d1_libnd4j_cases(isa):
+    """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
+    cases = conformance("libnd4j_depthwise_conv2d.json")["cases"]
+
+    def tensor(description):
+        if description is None:
+            return None
+        shape = description.get("fill_shape", description["shape"])
+        if "values" in description:
+            flat = np.array(description["values"])
+        elif "constant" in description["fill"]:
+            flat = np.full(math.prod(shape), description["fill"]["constant"])
+        else:
+            line = description["fill"]["linspace"]
+            flat = line["start"] + np.arange(math.prod(shape)) * line["step"]
+        values = flat.astype(np.float32).reshape(shape)
+        return values.transpose(description["permuted_by"]) if "permuted_by" in description else values
+
+    for case in cases:
+        how = case["attributes"]
+        padding = "same" if how["mode"] == "SAME" else tuple(how["padding"])
+        got = nd.depthwise_conv2d(
+            tensor(case["input"]),
+            tensor(case["weights"]),
+            tensor(case["bias"]),
+            stride=tuple(how["stride"]),
+            dilation=tuple(how["dilation"]),
+            padding=padding,
+            data_format=how["data_format"],
+            weights_format=("HWCM", "MCHW", "MHWC")[how["weights_format"]],
+            isa=isa,
+        )
+        want = np.array(case["expect"]["values"]).reshape(case["expect"]["shape"])
+        tolerance = case["tolerance"]["value"]
+        assert got.shape == want.shape
+        difference = abs(np.asarray(got) - want)
+        assert ((difference <= tolerance) | (difference <= tolerance * np.maximum(abs(np.asarray(got)), abs(want)))).all(), case["id"]
+    assert len(cases) == 6
+
+
+def test_d2_every_weights_format_means_the_same_weights():
+    """D2: Weights come as `"HWCM"` (kH, kW, C, M), `"MCHW"`, `"MHWC"` (libnd4j's formats 0, 1, 2) or `"C1HW"` (C*M, 1, kH, kW)."""
+    weights = random((3, 2, 5, 4), 1)
+    x = random((1, 6, 5, 5), 2)
+    want = np.asarray(nd.depthwise_conv2d(x, weights))
+    for weights_format, same in (
+        ("MCHW", weights.transpose(3, 2, 0, 1)),
+        ("MHWC", weights.transpose(3, 0, 1, 2)),
+        ("C1HW", weights.reshape(3, 2, 20).transpose(2, 0, 1)[:, None]),
+    ):
+        for arranged in (same, np.ascontiguousarray(same), np.asfortranarray(same), nd.array(np.ascontiguousarray(same))):
+            assert (np.asarray(nd.depthwise_conv2d(x, arranged, weights_format=weights_format)) == want).all(), weights_format
+
+
+def test_d2_weights_of_any_strides_and_bias_of_two_axes():
+    """D2: as anything NumPy reads, with any strides."""
+    weights, bias, x = random((3, 3, 4, 2), 1), random(8, 2), random((1, 5, 5, 4), 3)
+    want = np.asarray(nd.depthwise_conv2d(x, weights, bias))
+    for name, arranged in arrangements(weights, 99):
+        for many in (bias, bias[None], np.repeat(bias, 2)[::2], nd.array(bias)):
+            assert (np.asarray(nd.depthwise_conv2d(x, arranged, many)) == want).all(), name
+
+
+def test_d2_later_writes_to_the_weights_change_nothing():
+    """D2: they are copied."""
+    weights, bias, x = random((3, 3, 4, 1), 1), random(4, 2), random((1, 5, 5, 4), 3)
+    plan = nd.DepthwiseConv2d(weights, bias)
+    want = np.asarray(nd.depthwise_conv2d(x, weights, bias)).copy()
+    weights[...] = 0
+    bias[...] = 0
+    assert (np.asarray(plan(x)) == want).all()
+
+
+def test_d3_tflite_weights_are_taken_where_the_format_itself_does_not_fit():
+    """D3: they are read as TensorFlow Lite's (1, kH, kW, C*M) only where the first extent is 1 and the first reading does not fit."""
+    weights = random((3, 3, 2, 4), 1)
+    x = random((1, 5, 5, 2), 2)
+    want = np.asarray(nd.depthwise_conv2d(x, weights))
+    assert (np.asarray(nd.depthwise_conv2d(x, weights.reshape(1, 3, 3, 8))) == want).all()
+    # One plan serves inputs of different channels, as the file format does.
+    plan = nd.DepthwiseConv2d(weights.reshape(1, 3, 3, 8))
+    assert plan(random((1, 5, 5, 8))).shape == (1, 5, 5, 8)
+    assert plan(random((1, 5, 5, 1))).shape == (1, 5, 5, 8)
+
+
+def test_d3_the_format_itself_wins_where_both_readings_fit():
+    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales."""
+    weights = random((1, 3, 3, 9), 1)  # a row of 3 on 3 channels, multiplier 9; or 3x3 on 3 channels, multiplier 3
+    x = random((1, 5, 5, 3), 2)
+    assert nd.depthwise_conv2d(x, weights).shape == (1, 5, 5, 27)
+    assert nd.depthwise_conv2d(x, weights, random(27)).shape == (1, 5, 5, 27)
+    assert nd.depthwise_conv2d(x, weights, random(9)).shape == (1, 5, 5, 9)
+    assert nd.depthwise_conv2d(x, weights.reshape(3, 3, 3, 3)).shape == (1, 5, 5, 9)
+
+
+def test_d3_scales_tell_the_readings_apart():
+    """D3: `"HWCM"` weights are read as (kH, kW, C, M) wherever that fits the channels of the input and the lengths of bias and scales."""
+    weights = np.ones((1, 3, 3, 9), np.int8)
+    x = np.ones((1, 5, 5, 3), np.int8)
+    for count in (9, 27):
+        assert nd.depthwise_conv2d(x, weights, quantization=nd.Quantization((1.0, 0), np.ones(count), (1.0, 0))).shape == (1, 5, 5, count)
+
+
+def test_d4_same_is_the_rule_of_tensorflow_lite():
+    """D4: `"same"` is TensorFlow Lite's: `out = ceil(in / s)`, total padding `max((out-1)*s + (k-1)*d + 1 - in, 0)`, its smaller half before."""
+    for size in range(1, 9):
+        for kernel in range(1, 6):
+            for stride in range(1, 4):
+                for dilation in (1, 2):
+                    x, weights = random((1, size, 3, 1), 1), random((kernel, 1, 1, 1), 2)
+                    got = nd.depthwise_conv2d(x, weights, stride=(stride, 1), dilation=(dilation, 1))
+                    total = max((math.ceil(size / stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+                    assert got.shape[1] == math.ceil(size / stride)
+                    sides = ((total // 2, total - total // 2), (0, 0))
+                    assert_close(got, x, weights, stride=(stride, 1), dilation=(dilation, 1), padding=sides)
+
+
+@pytest.mark.parametrize(
+    ("padding", "sides"),
+    [
+        ("valid", ((0, 0), (0, 0))),
+        (2, ((2, 2), (2, 2))),
+        ((1, 2), ((1, 1), (2, 2))),
+        (((0, 3), (2, 1)), ((0, 3), (2, 1))),
+        ([[1, 0], [0, 4]], ((1, 0), (0, 4))),
+    ],
+)
+def test_d4_explicit_padding(padding, sides):
+    """D4: a number, a pair, or ((top, bottom), (left, right)) is explicit; `out = (in + padding - (k-1)*d - 1) // s + 1`."""
+    x, weights = random((2, 6, 7, 5), 1), random((3, 4, 5, 1), 2)
+    for stride in ((1, 1), (2, 3)):
+        got = nd.depthwise_conv2d(x, weights, stride=stride, padding=padding)
+        assert got.shape == (2, *(out_size(n, k, s, 1, *p) for n, k, s, p in zip((6, 7), (3, 4), stride, sides, strict=True)), 5)
+        assert_close(got, x, weights, stride=stride, padding=sides)
+
+
+@every_isa
+@pytest.mark.parametrize("channels", [1, 3, 16, 17])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d5_elements_may_lie_anywhere(isa, channels, data_format):
+    """D5: any order, stride and sign of input and output gives the same result."""
+    values, weights, bias = random((2, 4, 5, channels), 1), random((3, 3, channels, 2), 2), random(2 * channels, 3)
+    turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
+    plan = nd.DepthwiseConv2d(weights, bias, padding=1, data_format=data_format, isa=isa)
+    back = np.argsort(turn)
+    for name, x in arrangements(values.transpose(turn), np.float32(3e30)):
+        got = np.asarray(plan(x)).transpose(back)
+        assert np.isfinite(got).all(), name
+        assert_close(got, values, weights, bias, padding=((1, 1), (1, 1)))
+    for name, out in arrangements(np.zeros((2, 4, 5, 2 * channels), np.float32).transpose(turn), np.float32(3e30)):
+        if name != "read-only":
+            assert plan(np.ascontiguousarray(values.transpose(turn)), out) is out
+            assert_close(np.asarray(out).transpose(back), values, weights, bias, padding=((1, 1), (1, 1)))
+
+
+def test_d5_a_broadcast_input_is_read_like_any_other():
+    """D5: any order, stride and sign of input and output gives the same result."""
+    weights = random((3, 3, 4, 1), 1)
+    for shape in ((1, 5, 6, 4), (2, 1, 6, 4), (2, 5, 1, 4), (2, 5, 6, 1)):
+        x = np.broadcast_to(random(shape, 2), (2, 5, 6, 4))
+        assert_close(nd.depthwise_conv2d(x, weights), x, weights, padding=((1, 1), (1, 1)))
+
+
+@every_isa
+@pytest.mark.parametrize("fill", [0.0, 5.0, math.inf, math.nan])
+def test_d6_padding_never_reaches_a_result(isa, fill):
+    """D6: Padding never reaches a result."""
+    for channels in (3, 8, 17, 64):
+        values, weights = random((2, 4, 5, channels), 1), random((3, 3, channels, 1), 2)
+        for stride in (1, 2):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+            padding = explicit("same", (4, 5), (3, 3), (stride, stride), (1, 1))
+            for x in (on(plan.input_descriptor(values.shape), values, fill), padded(values, (1, 1, 9, 2), (0, 0, 4, 0), fill)):
+                assert_close(plan(x), values, weights, stride=(stride, stride), padding=padding)
+
+
+def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
+    """D6: only where every padding cell holds the padding value in this very call."""
+    values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights)
+    x = on(plan.input_descriptor(values.shape), values)
+    out = nd.NdArray(plan.output_descriptor(x))
+    want = np.asarray(plan(x)).copy()
+    assert "read in place" in plan.explain()
+    for change in (
+        lambda: x.fill_padding(9),
+        lambda: x.hosting_array().__setitem__((0, 0, 3, 2), 1e30),
+        lambda: np.asarray(x.hosting_array()).__setitem__((0, -1, -1, -1), math.nan),
+    ):
+        change()
+        assert (np.asarray(plan(x, out)) == want).all()
+        assert "held other values" in plan.explain()
+        x.fill_padding(0)
+        assert (np.asarray(plan(x, out)) == want).all()
+        assert "read in place" in plan.explain()
+
+
+def test_d6_wrapped_memory_is_looked_at():
+    """D6: only where every padding cell holds the padding value in this very call."""
+    values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights)
+    layout = plan.input_descriptor(values.shape)
+    memory = np.zeros(layout.allocLength(), np.float32)
+    x = nd.NdArray(layout, memory)
+    x[...] = values
+    want = np.asarray(plan(x)).copy()
+    memory[0] = 1e30
+    assert (np.asarray(plan(x)) == want).all()
+    assert x.check_padding() or memory[0] == np.float32(1e30)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_d6_weights_that_are_not_finite_read_no_padding(value):
+    """D6: and all weights are finite."""
+    weights = np.ones((3, 3, 8, 1), np.float32)
+    weights[0, 0] = value
+    plan = nd.DepthwiseConv2d(weights)
+    x = on(plan.input_descriptor((1, 3, 3, 8)), 1)
+    got = np.asarray(plan(x))
+    assert (got[0, 0] == [[[4] * 8, [6] * 8, [4] * 8]]).all()
+    assert not np.isfinite(got[0, 1, 1]).any()
+    assert "not finite" in plan.explain()
+
+
+def test_d6_views_of_padded_arrays_do_not_take_their_elements_for_padding():
+    """D6: Padding never reaches a result."""
+    weights = random((3, 3, 8, 1), 2)
+    x = on(nd.DepthwiseConv2d(weights).input_descriptor((3, 6, 7, 8)), random((3, 6, 7, 8), 1))
+    plan = nd.DepthwiseConv2d(weights)
+    for index in (np.s_[1:2], np.s_[:, 1:], np.s_[:, :4], np.s_[:, 1:-1, 2:5], np.s_[:, ::2], np.s_[:, :, ::-1], np.s_[:, ::-1], np.s_[::2, :, 1::3]):
+        values = np.asarray(x)[index]
+        height, width = values.shape[1:3]
+        assert_close(plan(x[index]), values, weights, padding=explicit("same", (height, width), (3, 3), (1, 1), (1, 1)))
+
+
+@every_isa
+def test_d7_the_padding_of_out_stays_as_it_is(isa):
+    """D7: its elements are written, its padding and everything between its elements stay as they were."""
+    for channels in (1, 3, 8, 17, 32, 67):
+        x, weights = random((2, 5, 6, channels), 1), random((3, 3, channels, 1), 2)
+        out = padded(np.zeros_like(x), (1, 2, 3, 5), (1, 1, 1, 2), 7)
+        nd.depthwise_conv2d(x, weights, out=out, isa=isa)
+        assert out.check_padding(7)
+        assert_close(out, x, weights, padding=((1, 1), (1, 1)))
+
+
+@every_isa
+def test_d7_cells_between_the_elements_of_out_stay_as_they_are(isa):
+    """D7: its elements are written, its padding and everything between its elements stay as they were."""
+    for channels in (1, 3, 8, 17, 32):
+        x, weights = random((2, 5, 6, channels), 1), random((3, 3, channels, 1), 2)
+        host, out = hosted(np.zeros_like(x), (1, 1, 2, 1), (1, 2, 1, 3), 7)
+        nd.depthwise_conv2d(x, weights, out=out, isa=isa)
+        assert_close(out, x, weights, padding=((1, 1), (1, 1)))
+        out[...] = 7
+        assert (host == 7).all()
+        host = np.full((2, 5, 6, 3 * channels), 7, np.float32)
+        out = host[..., ::3]
+        nd.depthwise_conv2d(x, weights, out=out, isa=isa)
+        assert_close(out, x, weights, padding=((1, 1), (1, 1)))
+        out[...] = 7
+        assert (host == 7).all()
+
+
+def test_d8_overlapping_memory_is_refused():
+    """D8: Input and output do not overlap: the ranges of addresses that a call may touch are disjoint, or the call is refused."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.float32))
+    memory = np.zeros(200, np.float32)
+    x = memory[:80].reshape(1, 4, 5, 4)
+    for start, overlaps in ((0, True), (1, True), (79, True), (80, False), (120, False)):
+        out = memory[start : start + 80].reshape(1, 4, 5, 4)
+        if overlaps:
+            before = memory.copy()
+            with pytest.raises(nd.LayoutError, match="overlap"):
+                plan(x, out)
+            assert (memory == before).all()
+        else:
+            plan(x, out)
+    with pytest.raises(nd.LayoutError, match="overlap"):
+        plan(x[:, ::-1], x)
+
+
+def test_d8_the_halo_that_a_call_reads_counts():
+    """D8: the ranges of addresses that a call may touch are disjoint."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 1, 1), np.float32))
+    memory = np.zeros(100, np.float32)
+    layout = plan.input_descriptor((1, 3, 3, 1))
+    x = nd.NdArray(layout, memory)
+    x[...] = 1
+    assert layout.allocLength() == 25
+    with pytest.raises(nd.LayoutError, match="overlap"):
+        plan(x, memory[24:33].reshape(1, 3, 3, 1))
+    plan(x, memory[25:34].reshape(1, 3, 3, 1))
+
+
+GOOD = {"weights": np.ones((3, 3, 4, 1), np.float32)}
+Q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"weights": np.ones((3, 3, 4), np.float32)}, ValueError, "four axes"),
+        ({"weights": np.ones((0, 3, 4, 1), np.float32)}, ValueError, "empty"),
+        ({"weights": np.ones((4, 2, 3, 3), np.float32), "weights_format": "C1HW"}, ValueError, "one input channel"),
+        ({"weights": [[[[1.0]], [[1.0], [2.0]]]]}, ValueError, "array of numbers"),
+        ({"weights": "weights"}, TypeError, "no kernel"),
+        ({"weights": np.ones((3, 3, 4, 1), ">f4")}, TypeError, "native"),
+        ({"bias": np.ones(3, np.float32)}, ValueError, "4 output channels: 3"),
+        ({"bias": np.ones((2, 2), np.float32)}, ValueError, "(1, C*M)"),
+        ({"bias": np.float32(1)}, ValueError, "(1, C*M)"),
+        ({"bias": np.ones(4)}, TypeError, "float32 for these weights: float64"),
+        ({"bias": np.ones(4, np.int32)}, TypeError, "float32 for these weights: int32"),
+        ({"stride": 0}, ValueError, "stride must be 1"),
+        ({"stride": (1, -1)}, ValueError, "stride must be 1"),
+        ({"stride": (1, 1, 1)}, ValueError, "pair"),
+        ({"stride": 1.5}, ValueError, "integer"),
+        ({"stride": True}, ValueError, "integer"),
+        ({"stride": 2**70}, ValueError, "stride must be 1 to"),
+        ({"dilation": 0}, ValueError, "dilation must be 1"),
+        ({"dilation": (2, "2")}, ValueError, "integer"),
+        ({"padding": -1}, ValueError, "padding must be 0"),
+        ({"padding": ((1, 1), (0, -1))}, ValueError, "0 to"),
+        ({"padding": ((1, 1), 1)}, ValueError, "integer"),
+        ({"padding": "full"}, ValueError, "'same', 'valid'"),
+        ({"padding": None}, ValueError, "'same', 'valid'"),
+        ({"padding": 2**31}, ValueError, "2147483647"),
+        ({"data_format": "NHCW"}, ValueError, "'NHWC', 'NCHW'"),
+        ({"data_format": 1}, ValueError, "'NHWC', 'NCHW'"),
+        ({"weights_format": "OIHW"}, ValueError, "'HWCM', 'MCHW', 'MHWC', 'C1HW'"),
+        ({"activation": "gelu"}, ValueError, "None, 'relu', 'relu6', 'relu_n1_to_1'"),
+        ({"rounding": "up"}, ValueError, "'tflite', 'xnnpack'"),
+        ({"rounding": None}, ValueError, "'tflite', 'xnnpack'"),
+        ({"threads": 0}, ValueError, "threads must be 1"),
+        ({"threads": True}, ValueError, "integer"),
+        ({"threads": 1.0}, ValueError, "integer"),
+        ({"isa": "sse9"}, RuntimeError, "baseline"),
+        ({"quantization": Q}, ValueError, "int8"),
+        ({"weights": np.ones((3, 3, 4, 1), np.int8)}, ValueError, "int8"),
+        ({"weights": np.ones((3, 3, 4, 1), np.int8), "quantization": (0.5, 0)}, ValueError, "must be a Quantization"),
+        ({"weights": np.ones((3, 3, 4, 1), np.int8), "quantization": Q, "bias": np.ones(4, np.float32)}, TypeError, "int32"),
+    ],
+)
+def test_d9_bad_arguments_of_a_plan(change, error, words):
+    """D9: A refused call says what, the rule and the values, and has written nothing."""
+    with pytest.raises(error) as caught:
+        nd.DepthwiseConv2d(**{**GOOD, **change})
+    assert isinstance(caught.value, nd.Nd4jLikeError)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("x", "out", "error", "words"),
+    [
+        (np.zeros((5, 5, 4), np.float32), None, ValueError, "four axes"),
+        (np.zeros((1, 5, 5, 4)), None, TypeError, "float32: float64"),
+        (np.zeros((1, 5, 5, 4), np.int8), None, TypeError, "float32: int8"),
+        (np.zeros((1, 5, 5, 3), np.float32), None, ValueError, "4: 3"),
+        (np.zeros((1, 5, 5, 0), np.float32), None, ValueError, "4: 0"),
+        (np.zeros((1, 2, 5, 4), np.float32), None, ValueError, "the height of the image"),
+        (np.zeros((1, 5, 0, 4), np.float32), None, ValueError, "the width of the image"),
+        (np.zeros((1, 5, 5, 4), np.float32), np.zeros((1, 3, 3, 3), np.float32), ValueError, "(1, 3, 3, 4)"),
+        (np.zeros((1, 5, 5, 4), np.float32), np.zeros((3, 3, 4), np.float32), ValueError, "four axes"),
+        (np.zeros((1, 5, 5, 4), np.float32), np.zeros((1, 3, 3, 4)), TypeError, "float64"),
+        (np.zeros((1, 5, 5, 4), np.float32), [[[[0.0] * 4] * 3] * 3], ValueError, "export a buffer: a list"),
+        (np.zeros((1, 5, 5, 4), np.float32), bytearray(144), ValueError, "four axes"),
+    ],
+)
+def test_d9_bad_arguments_of_a_call(x, out, error, words):
+    """D9: A refused call says what, the rule and the values, and has written nothing."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.float32), np.ones(4, np.float32), padding="valid")
+    with pytest.raises(error) as caught:
+        plan(x, out)
+    assert isinstance(caught.value, nd.Nd4jLikeError)
+    assert words in str(caught.value)
+    assert out is None or not np.any(out)
+
+
+def test_d9_none_is_no_input():
+    """D9: A refused call says what, the rule and the values, and has written nothing."""
+    with pytest.raises(TypeError, match="x"):
+        nd.DepthwiseConv2d(**GOOD)(None)
+    with pytest.raises(TypeError, match="x"):
+        nd.depthwise_conv2d(None, **GOOD)
+
+
+def test_d9_a_read_only_or_broadcast_out_is_refused():
+    """D9: A refused call says what, the rule and the values, and has written nothing."""
+    plan = nd.DepthwiseConv2d(**GOOD)
+    x = np.ones((1, 5, 5, 4), np.float32)
+    out = np.zeros_like(x)
+    readonly = out.view()
+    readonly.setflags(write=False)
+    with pytest.raises(nd.LayoutError, match="read-only"):
+        plan(x, readonly)
+    with pytest.raises(nd.LayoutError, match="a cell for each element"):
+        plan(x, np.lib.stride_tricks.as_strided(out, (1, 5, 5, 4), (400, 0, 16, 4)))
+    assert not out.any()
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 5), (1, 5, 5, 4, 1), 5, (1, 5, 5, 3), (1, 2, 5, 4), (1, -5, 5, 4), (1, 5.0, 5, 4), (1, 2**40, 5, 4)])
+def test_d9_bad_shapes_of_an_input_descriptor(shape):
+    """D9: A refused call says what, the rule and the values, and has written nothing."""
+    with pytest.raises(nd.LayoutError):
+        nd.DepthwiseConv2d(**GOOD, padding="valid").input_descriptor(shape)
+
+
+def test_d10_halo_is_what_the_windows_reach():
+    """D10: `input_descriptor` has channels fastest and the halo that the windows reach on each side, no more."""
+    for data_format in ("NHWC", "NCHW"):
+        h, w, c = (1, 2, 3) if data_format == "NHWC" else (2, 3, 1)
+        for size in range(1, 10):
+            for kernel in range(1, 6):
+                for stride in range(1, 4):
+                    for padding in ("same", "valid", 2, ((0, 3), (1, 2))):
+                        plan = nd.DepthwiseConv2d(np.ones((kernel, kernel, 16, 1), np.float32), stride=stride, padding=padding, data_format=data_format)
+                        sides = explicit(padding if padding != 2 else ((2, 2), (2, 2)), (size, 9), (kernel, kernel), (stride, stride), (1, 1))
+                        shape = [2, size, 9, 16] if data_format == "NHWC" else [2, 16, size, 9]
+                        if out_size(size, kernel, stride, 1, *sides[0]) < 1:
+                            continue
+                        d = plan.input_descriptor(shape)
+                        assert d.shape == tuple(shape)
+                        assert d.strides[c] == 1
+                        for axis, extent, (lead, trail) in ((h, size, sides[0]), (w, 9, sides[1])):
+                            last = (out_size(extent, kernel, stride, 1, lead, trail) - 1) * stride - lead + kernel - 1
+                            assert d.padding_offsets[axis] == lead
+                            assert d.paddings[axis] - lead == max(last - (extent - 1), 0)
+                        assert d.paddings[0] == 0
+
+
+def test_d10_a_logical_nchw_input_lies_channels_last():
+    """D10: `input_descriptor` has channels fastest."""
+    values, weights = random((2, 16, 5, 6), 1), random((3, 3, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, data_format="NCHW")
+    d = plan.input_descriptor(values.shape)
+    assert (d.shape, d.strides) == ((2, 16, 5, 6), (7 * 8 * 16, 1, 8 * 16, 16))
+    x = on(d, values)
+    assert_close(np.asarray(plan(x)).transpose(0, 2, 3, 1), values.transpose(0, 2, 3, 1), weights, padding=((1, 1), (1, 1)))
+    assert "read in place" in plan.explain()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "channels", "pitch"),
+    [
+        ("float32", 1, 1), ("float32", 3, 3), ("float32", 8, 8), ("float32", 11, 11), ("float32", 12, 16), ("float32", 15, 16), ("float32", 16, 16),
+        ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 96), ("float32", 120, 128), ("float32", 511, 528), ("float32", 512, 528),
+        ("float32", 1024, 1040),
+        ("int8", 1, 1), ("int8", 17, 17), ("int8", 47, 47), ("int8", 48, 64), ("int8", 64, 64), ("int8", 65, 128), ("int8", 2048, 2112), ("int8", 4096, 4160),
+    ],
+)  # fmt: skip
+def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, channels, pitch):
+    """D11: Pixels start on whole cache lines of 64 bytes where that adds at most a third to a pixel of less than a line."""
+    q = None if dtype == "float32" else Q
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), dtype), quantization=q)
+    d = plan.input_descriptor((1, 4, 4, channels))
+    assert d.strides[2] == pitch
+    assert plan.output_descriptor(d).strides[2] == pitch
+
+
+def test_d12_output_descriptor():
+    """D12: `output_descriptor` has channels fastest and pixels as in D11; paddings that are asked for are taken as they are."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.float32), stride=2)
+    x = np.zeros((1, 8, 9, 17), np.float32)
+    d = plan.output_descriptor(x)
+    assert (d.shape, d.paddings) == ((1, 4, 5, 17), (0, 0, 0, 15))
+    assert d == plan.output_descriptor(nd.asarray(x).descriptor) == plan.output_descriptor(nd.asarray(x))
+    d = plan.output_descriptor(x, paddings=(0, 2, 3, 0), padding_offsets=(0, 1, 2, 0))
+    assert (d.paddings, d.padding_offsets) == ((0, 2, 3, 0), (0, 1, 2, 0))
+    with pytest.raises(nd.LayoutError):
+        plan.output_descriptor(x, paddings=(0, 1, 1, 0), padding_offsets=(0, 2, 0, 0))
+    nchw = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.float32), data_format="NCHW")
+    d = nchw.output_descriptor(x.transpose(0, 3, 1, 2), paddings=(0, 0, 2, 0), padding_offsets=(0, 0, 1, 0))
+    assert (d.shape, d.strides) == ((1, 17, 8, 9), (17 * 90, 1, 17 * 9, 17))
+
+
+def test_d12_one_layer_writes_into_the_halo_layout_of_the_next():
+    """D12: paddings that are asked for are taken as they are."""
+    x, first, second = random((1, 9, 8, 17), 1), random((3, 3, 17, 1), 2), random((5, 5, 17, 1), 3)
+    one, two = nd.DepthwiseConv2d(first, stride=2), nd.DepthwiseConv2d(second)
+    between = two.input_descriptor(one.output_descriptor(x).shape)
+    assert one.output_descriptor(x, between.paddings, between.padding_offsets) == between
+    got = two(one(x, nd.NdArray(between)))
+    assert "read in place" in two.explain()
+    assert (np.asarray(got) == np.asarray(nd.depthwise_conv2d(nd.depthwise_conv2d(x, first, stride=2), second))).all()
+
+
+def test_d13_the_result_lies_like_the_input():
+    """D13: Without `out` the result is dense with its axes in the memory order of `x`, or on `output_descriptor` where `x` has padding."""
+    weights = random((3, 3, 4, 2), 1)
+    values = random((2, 5, 6, 4), 2)
+    plan = nd.DepthwiseConv2d(weights)
+    for name, x in arrangements(values, 0):
+        got = plan(x)
+        assert isinstance(got, nd.NdArray)
+        if isinstance(x, nd.NdArray) and any(x.descriptor.paddings):
+            assert got.descriptor == plan.output_descriptor(x), name
+        else:
+            assert not any(got.descriptor.paddings)
+            assert got.descriptor.axes == nd.asarray(x).descriptor.axes, name
+            assert got.descriptor.allocLength() == got.size
+    channels_last = np.ascontiguousarray(values).transpose(0, 3, 1, 2)
+    got = nd.depthwise_conv2d(channels_last, weights, data_format="NCHW")
+    assert got.shape == (2, 8, 5, 6)
+    assert got.strides == (5 * 6 * 8, 1, 6 * 8, 8)
+
+
+def test_d14_layouts_are_checked_once(monkeypatch):
+    """D14: weights are packed and checks of a pair of layouts are made when that pair is first seen, and later calls reuse them."""
+    walks = []
+    over = geometry.Window.over
+    monkeypatch.setattr(geometry.Window, "over", lambda self, size: walks.append(size) or over(self, size))
+    plan = nd.DepthwiseConv2d(random((3, 3, 4, 1)))
+    arrays = [np.ones((1, 5, 5, 4), np.float32), nd.ones((1, 6, 5, 4)), on(plan.input_descriptor((1, 7, 7, 4)), 1)]
+    outs = [plan(x) for x in arrays]
+    assert walks
+    walks.clear()
+    for _ in range(3):
+        for x, out in zip(arrays, outs, strict=True):
+            plan(x, out)
+            plan(x)
+    assert not walks
+
+
+def test_d14_more_layouts_than_the_plan_remembers():
+    """D14: weights are packed and checks of a pair of layouts are made when that pair is first seen, and later calls reuse them."""
+    weights = random((3, 1, 3, 1), 1)
+    plan = nd.DepthwiseConv2d(weights)
+    for _ in range(2):
+        for height in range(1, 90):
+            x = random((1, height, 2, 3), height)
+            assert_close(plan(x), x, weights, padding=explicit("same", (height, 2), (3, 1), (1, 1), (1, 1)))
+
+
+@every_isa
+@pytest.mark.parametrize("threads", [2, 3, 7, 100])
+def test_d15_any_number_of_threads_gives_the_same_bits(isa, threads):
+    """D15: the result has the same bits for any number of threads."""
+    weights, bias = random((3, 3, 33, 1), 2), random(33, 3)
+    one, many = nd.DepthwiseConv2d(weights, bias, isa=isa), nd.DepthwiseConv2d(weights, bias, threads=threads, isa=isa)
+    for shape in ((2, 151, 60, 33), (5, 1, 800, 33), (1, 2, 3, 33)):
+        for x in (random(shape, 1), on(one.input_descriptor(shape), random(shape, 1))):
+            assert (np.asarray(many(x)) == np.asarray(one(x))).all()
+    assert "threads   1 of" in many.explain()
+    many(random((2, 151, 60, 33), 1))
+    assert f"threads   {min(threads, 5)} of {threads}" in many.explain()
+
+
+def test_d15_a_forked_child_has_threads_of_its_own():
+    """D15: Threads share the rows of the output, each on its own rows with its own scratch."""
+    program = """
+import os, warnings
+import numpy as np, nd4jlike as nd
+warnings.simplefilter("ignore")
+plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.float32), threads=2)
+x = np.ones((1, 128, 128, 32), np.float32)
+plan(x)
+assert "threads   2 of 2" in plan.explain()
+child = os.fork()
+if child == 0:
+    os._exit(int(np.asarray(plan(x)).sum() != np.asarray(plan(x)).sum()))
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_d15_a_plan_serves_callers_on_many_threads():
+    """D15: each on its own rows with its own scratch."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    weights = random((3, 3, 16, 1), 1)
+    plan = nd.DepthwiseConv2d(weights, threads=2)
+    inputs = [random((1, 3 + i % 7, 4, 16), i) for i in range(40)]
+    want = [np.asarray(nd.depthwise_conv2d(x, weights)) for x in inputs]
+    with ThreadPoolExecutor(8) as callers:
+        for got, right in zip(callers.map(lambda i: np.asarray(plan(inputs[i % 40])), range(400)), want * 10, strict=True):
+            assert (got == right).all()
+
+
+@every_isa
+def test_d16_float_results_stay_within_the_bound(isa):
+    """D16: Each instruction set gives float32 results within `(taps + 2) * 2**-23 * sum |x*w|` of the exact value."""
+    for kernel in (3, 5, 7, 11):
+        for seed in range(3):
+            x, weights = random((1, 12, 13, 35), seed), random((kernel, kernel, 35, 1), seed + 9)
+            x[..., ::2] *= 1e6
+            assert_close(nd.depthwise_conv2d(x, weights, isa=isa), x, weights, padding=explicit("same", (12, 13), (kernel, kernel), (1, 1), (1, 1)))
+
+
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+def test_d16_every_instruction_set_gives_the_same_int8_results(rounding):
+    """D16: and the same int8 results."""
+    rng = np.random.default_rng(5)
+    for channels, multiplier in ((1, 8), (3, 1), (16, 1), (67, 1), (33, 2)):
+        x = rng.integers(-128, 128, (2, 7, 9, channels), np.int8)
+        weights = rng.integers(-128, 128, (3, 3, channels, multiplier), np.int8)
+        q = nd.Quantization((0.1, -5), rng.uniform(0.001, 0.1, channels * multiplier), (0.7, 3))
+        results = [np.asarray(nd.depthwise_conv2d(x, weights, quantization=q, rounding=rounding, isa=isa)) for isa in ISAS]
+        assert all((result == results[0]).all() for result in results)
+
+
+@every_isa
+@pytest.mark.parametrize(("activation", "bounds"), [(None, (-math.inf, math.inf)), ("relu", (0, math.inf)), ("relu6", (0, 6)), ("relu_n1_to_1", (-1, 1))])
+def test_d17_activations_are_clamps(isa, activation, bounds):
+    """D17: `activation` clamps the result: `"relu"` to [0, inf), `"relu6"` to [0, 6], `"relu_n1_to_1"` to [-1, 1]."""
+    x, weights, bias = random((1, 6, 7, 19), 1), random((3, 3, 19, 1), 2), random(19, 3)
+    got = np.asarray(nd.depthwise_conv2d(x, weights, bias, activation=activation, isa=isa))
+    assert_close(got, x, weights, bias, bounds, padding=((1, 1), (1, 1)))
+    assert got.min() >= bounds[0]
+    assert got.max() <= bounds[1]
+    assert activation is None or (got == bounds[0]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "uint8", "int16", "int32", "bool", "complex64"])
+def test_d18_other_element_types_are_refused_by_name(dtype):
+    """D18: Element types without kernels and blocked layouts are refused by name, saying what there is and what to do."""
+    with pytest.raises(nd.DTypeError, match=f"{dtype}: there are float32, int8"):
+        nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), dtype))
+
+
+def test_d18_bfloat16_is_refused_by_name():
+    """D18: Element types without kernels and blocked layouts are refused by name, saying what there is and what to do."""
+    with pytest.raises(nd.DTypeError, match="bfloat16: there are float32, int8"):
+        nd.DepthwiseConv2d(nd.zeros((3, 3, 4, 1), dtype="bfloat16"))
+
+
+def test_d18_blocked_layouts_are_refused():
+    """D18: Element types without kernels and blocked layouts are refused by name, saying what there is and what to do."""
+    try:
+        blocked = nd.ShapeDescriptor.from_tag((1, 16, 4, 4), "nChw8c")
+    except nd.UnsupportedLayoutError:
+        pytest.skip("no blocked layouts in this version")
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32), data_format="NCHW")
+    with pytest.raises(nd.UnsupportedLayoutError, match="reorder"):
+        plan.output_descriptor(blocked)
+    with pytest.raises(nd.UnsupportedLayoutError, match="reorder"):
+        plan(nd.NdArray(blocked))
+    with pytest.raises(nd.UnsupportedLayoutError, match="reorder"):
+        plan(np.zeros((1, 16, 4, 4), np.float32), nd.NdArray(blocked))
+
+
+@every_isa
+def test_d19_explain(isa):
+    """D19: `explain()` tells the kernel, instruction set, geometry, whether the halo is read and why not, channel padding and scratch bytes."""
+    plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), stride=(2, 1), isa=isa)
+    assert "no input seen yet" in plan.explain()
+    text = plan.explain(plan.input_descriptor((1, 9, 9, 17)))
+    for part in (isa, "3x5", "17 channels", "stride (2, 1)", "top 1, bottom 1, left 2, right 2", "15 cells of room", "every 128 bytes", "bytes of scratch"):
+        assert part in text, part
+    plan(np.zeros((1, 9, 9, 17), np.float32))
+    assert "implied, x has no padding there" in plan.explain()
+    plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), padding="valid", isa=isa)
+    assert "implied, no window reaches beyond the image" in plan.explain(np.zeros((1, 9, 9, 17), np.float32))
+    assert repr(plan) == f"<nd4jlike.DepthwiseConv2d 3x5, 17 output channels, float32, NHWC, {isa}>"
+
+
+@every_isa
+def test_d20_an_empty_batch_gives_an_empty_result(isa):
+    """D20: An empty batch gives an empty result; a plan of float32 takes float32 only, one of int8 takes int8 only and needs a quantization."""
+    plan = nd.DepthwiseConv2d(random((3, 3, 4, 2)), isa=isa, threads=2)
+    assert plan(np.zeros((0, 5, 6, 4), np.float32)).shape == (0, 5, 6, 8)
+    out = np.zeros((0, 5, 6, 8), np.float32)
+    assert plan(np.zeros((0, 5, 6, 4), np.float32), out) is out
+    x = nd.NdArray(plan.input_descriptor((0, 5, 6, 4)))
+    assert plan(x).shape == (0, 5, 6, 8)
+
+
+def test_d20_element_types_do_not_mix():
+    """D20: a plan of float32 takes float32 only, one of int8 takes int8 only and needs a quantization."""
+    integers = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=Q)
+    assert integers.dtype == np.int8
+    for dtype in ("float32", "uint8", "int16"):
+        with pytest.raises(nd.DTypeError, match=dtype):
+            integers(np.zeros((1, 4, 4, 4), dtype))
+    with pytest.raises(nd.DTypeError, match="int8"):
+        nd.DepthwiseConv2d(**GOOD)(np.zeros((1, 4, 4, 4), np.int8))

@@ -1,0 +1,518 @@
+"""ADR 0006: quantization, and two roundings, each exact."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from nd4jlike.kernels import dispatch
+from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, quantize_multiplier, quantized_activation_range
+from tests import reference
+from tests.guards import SIDES, guarded, guarded_array
+from tests.layouts import arrangements, on
+from tests.reference import depthwise_int8, multiply_by_quantized_multiplier, out_size, same_padding
+from tests.single_layer import model, run_litert, run_tflite_micro
+
+ISAS = dispatch.available()
+CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67)
+every_isa = pytest.mark.parametrize("isa", ISAS)
+every_rounding = pytest.mark.parametrize("rounding", ROUNDINGS)
+
+
+def integers(shape, seed=0, low=-128):
+    return np.random.default_rng(seed).integers(low, 128, shape, np.int8)
+
+
+def layer(channels, multiplier=1, kernel=(3, 3), seed=0, largest=0.05, zero_points=(-5, 7)):
+    """Weights, bias and a quantization that spreads results over the whole range."""
+    rng = np.random.default_rng(seed)
+    weights = integers((*kernel, channels, multiplier), seed + 1)
+    bias = rng.integers(-20000, 20000, channels * multiplier, np.int32)
+    scales = rng.uniform(largest / 50, largest, channels * multiplier).astype(np.float32)
+    return weights, bias, nd.Quantization((0.1, zero_points[0]), scales, (0.2, zero_points[1]))
+
+
+def as_numbers(q):
+    return q.input, q.weights, q.output
+
+
+def assert_equal(got, x, weights, bias, q, rounding, activation=None, **steps):
+    """Compare every element with the oracle."""
+    clamp = quantized_activation_range(activation, q.output, "int8", rounding)
+    want = depthwise_int8(x, weights, bias, as_numbers(q), rounding, clamp, **steps)
+    got = np.asarray(got)
+    assert got.shape == want.shape
+    assert got.dtype == np.int8
+    wrong = np.argwhere(got != want)
+    assert not wrong.size, f"{len(wrong)} of {want.size}, first at {wrong[0]}: {got[tuple(wrong[0])]} instead of {want[tuple(wrong[0])]}"
+
+
+def test_d1_scales_are_float32_and_the_value_compares():
+    """D1: scales are float32, one for the input, one for the output, one or one for each output channel for the weights, whose zero point is 0."""
+    q = nd.Quantization(input=(0.1, -1), weights=[0.2, 0.3], output=(1, np.int8(3)))
+    assert q.input == (float(np.float32(0.1)), -1)
+    assert q.weights == (float(np.float32(0.2)), float(np.float32(0.3)))
+    assert q.output == (1.0, 3)
+    assert q == nd.Quantization((np.float32(0.1), -1), np.array([0.2, 0.3]), (1.0, 3))
+    assert hash(q) == hash(nd.Quantization((np.float32(0.1), -1), (0.2, 0.3), (1.0, 3)))
+    assert q != nd.Quantization((0.1, 0), [0.2, 0.3], (1.0, 3))
+    assert eval(repr(q), {"Quantization": nd.Quantization}) == q
+    assert nd.Quantization((1.0, 0), 0.5, (1.0, 0)).weights == (0.5,)
+    with pytest.raises(AttributeError):
+        q.input = (1.0, 0)
+
+
+@every_isa
+@every_rounding
+def test_d1_one_weight_scale_serves_all_channels(isa, rounding):
+    """D1: one or one for each output channel for the weights."""
+    weights, bias, _ = layer(19)
+    x = integers((1, 4, 5, 19), 9)
+    one, many = (nd.Quantization((0.1, 3), scales, (0.2, -4)) for scales in (0.03, [0.03] * 19))
+    got = nd.depthwise_conv2d(x, weights, bias, quantization=one, rounding=rounding, isa=isa)
+    assert (np.asarray(got) == np.asarray(nd.depthwise_conv2d(x, weights, bias, quantization=many, rounding=rounding, isa=isa))).all()
+    assert_equal(got, x, weights, bias, one, rounding, padding=((1, 1), (1, 1)))
+
+
+@given(st.floats(2.0**-60, 2.0**30, exclude_max=True))
+def test_d2_fixed_point_multipliers_are_the_nearest(effective):
+    """D2: its fixed-point form is a multiplier in [2**30, 2**31) and a shift."""
+    multiplier, shift = quantize_multiplier(effective)
+    assert (multiplier, shift) == reference.quantize_multiplier(effective)
+    if multiplier:
+        assert 2**30 <= multiplier < 2**31
+        assert -31 <= shift <= 31
+        assert abs(Fraction(multiplier) * Fraction(2) ** (shift - 31) - Fraction(effective)) <= Fraction(2) ** (shift - 32)
+    else:
+        assert effective < 2.0**-32
+
+
+@pytest.mark.parametrize(
+    ("effective", "fixed"),
+    [
+        (1.0, (2**30, 1)),
+        (0.5, (2**30, 0)),
+        (0.75, (3 * 2**29, 0)),
+        (1 - 2.0**-40, (2**30, 1)),  # the carry
+        (1 - 2.0**-32, (2**30, 1)),  # exactly one half goes away from zero
+        (1 - 2.0**-32 - 2.0**-50, (2**31 - 1, 0)),
+        (2.0**-32, (2**30, -31)),
+        (2.0**-33, (0, 0)),
+        (2.0**-33 * (1 - 2.0**-40), (0, 0)),
+        (0.0, (0, 0)),
+    ],
+)
+def test_d2_multipliers_at_the_edges(effective, fixed):
+    """D2: frexp, the fraction times 2**31 rounded half away from zero, a carry halved into the shift, and 0 for shifts below -31."""
+    assert quantize_multiplier(effective) == fixed == reference.quantize_multiplier(effective)
+
+
+def test_d2_the_product_is_taken_in_float64():
+    """D2: The effective multiplier is `input * weights / output` in float64."""
+    q = nd.Quantization((0.1, 0), [0.2, 0.3, 0.7], (0.9, 0))
+    multipliers, shifts = q.multipliers_and_shifts()
+    for multiplier, shift, scale in zip(multipliers, shifts, (0.2, 0.3, 0.7), strict=True):
+        effective = float(np.float32(0.1)) * float(np.float32(scale)) / float(np.float32(0.9))
+        assert (multiplier, shift) == reference.quantize_multiplier(effective)
+    assert multipliers.dtype == shifts.dtype == np.int32
+    repeated = nd.Quantization((0.1, 0), 0.2, (0.9, 0)).multipliers_and_shifts(channels=3)
+    assert [column.tolist() for column in repeated] == [[multipliers[0]] * 3, [shifts[0]] * 3]
+    with pytest.raises(nd.LayoutError, match="3 scales for 4 channels"):
+        q.multipliers_and_shifts(channels=4)
+
+
+def test_d3_xnnpacks_scale_is_rounded_at_each_step():
+    """D3: XNNPACK's scale is `input * weights / output`, each operation in float32."""
+    rng = np.random.default_rng(1)
+    for a, b, c in rng.uniform(0.001, 1, (200, 3)).astype(np.float32):
+        (scale,) = nd.Quantization((a, 0), b, (c, 0)).float_scales()
+        assert scale.dtype == np.float32
+        assert scale == np.float32(np.float32(a * b) / c)
+
+
+@every_isa
+@every_rounding
+def test_d4_accumulators_near_the_limits_of_int32(isa, rounding):
+    """D4: The accumulator is `bias + sum of (x - input zero point) * w`, an int32 that wraps around."""
+    for bias in (2**31 - 1, -(2**31), 2**31 - 255 * 127 * 9, 2**30, -(2**30) - 1):
+        for sign in (-127, 127):
+            for zero_point in (-128, 0, 127):
+                x = integers((1, 3, 3, 33), 1)
+                weights = np.full((3, 3, 33, 1), sign, np.int8)
+                q = nd.Quantization((1.0, zero_point), 2.0**-25, (1.0, 5))
+                full = np.full(33, bias, np.int32)
+                got = nd.depthwise_conv2d(x, weights, full, quantization=q, rounding=rounding, padding="valid", isa=isa)
+                assert_equal(got, x, weights, full, q, rounding)
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("value", [-128, 127])
+def test_d4_all_inputs_and_weights_at_their_limits(isa, rounding, value):
+    """D4: The accumulator is `bias + sum of (x - input zero point) * w`, an int32 that wraps around."""
+    for weight in (-128, 127):
+        for zero_point in (-128, 127):
+            for kernel in ((3, 3), (7, 7), (1, 21)):
+                x = np.full((1, 5, 8, 17), value, np.int8)
+                weights = np.full((*kernel, 17, 1), weight, np.int8)
+                q = nd.Quantization((1.0, zero_point), 1e-4, (1.0, -3))
+                padding = tuple(same_padding(n, k, 1, 1) for n, k in zip((5, 8), kernel, strict=True))
+                assert_equal(nd.depthwise_conv2d(x, weights, quantization=q, rounding=rounding, isa=isa), x, weights, None, q, rounding, padding=padding)
+
+
+def through_one_by_one(accumulators, q, rounding, isa):
+    """Requantize chosen accumulators: a 1x1 kernel of zeros, and the accumulators as bias."""
+    accumulators = np.asarray(accumulators, np.int32)
+    count = len(accumulators)
+    x, weights = np.zeros((1, 1, 1, count), np.int8), np.zeros((1, 1, count, 1), np.int8)
+    return np.asarray(nd.depthwise_conv2d(x, weights, accumulators, quantization=q, rounding=rounding, isa=isa)).ravel()
+
+
+@every_isa
+@every_rounding
+def test_d5_d6_every_accumulator_around_every_tie(isa, rounding):
+    """D5: `rounding="tflite"`: shift left; saturating rounding doubling high multiply, one half going up."""
+    rng = np.random.default_rng(2)
+    for effective in (1.0, 0.5, 0.25, 0.1, 1 / 3, 3.0, 2.0**-10, 0.0123, 1.9e-5, 7.3e-7, 2.0**-20 * 1.5, 30.0, 2.0**12, *rng.uniform(1e-4, 0.1, 8)):
+        q = nd.Quantization((effective, 0), 1.0, (1.0, 0))
+        multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
+        ties = np.clip([(k + 0.5) / effective for k in range(-130, 130)], -(2**31) + 9, 2**31 - 9)
+        accumulators = sorted({int(tie) + near for tie in ties for near in range(-3, 4)} | {0, 1, -1, 2**31 - 1, -(2**31)})
+        if rounding == "tflite":
+            values = [multiply_by_quantized_multiplier(a, multiplier, shift) for a in accumulators]
+        else:
+            scale = np.float32(q.input[0])
+            values = [round(float(np.float32(a) * scale)) for a in accumulators]
+        got = through_one_by_one(accumulators, q, rounding, isa)
+        wrong = np.flatnonzero(got != np.clip(values, -128, 127))
+        assert not wrong.size, (effective, accumulators[wrong[0]], got[wrong[0]], values[wrong[0]])
+
+
+def test_d5_the_first_rounding_moves_what_the_second_sees():
+    """D5: rounding division by a power of two, one half going away from zero; add the output zero point; clamp."""
+    # 4 * 0.369 is 1.477; the high multiply makes 2.95 a 3, and half of that is a tie.
+    q = nd.Quantization((0.375 * 63 / 64, 0), 1.0, (1.0, 10))
+    assert through_one_by_one([4, -4], q, "tflite", None).tolist() == [12, 8]
+    assert through_one_by_one([4, -4], q, "xnnpack", None).tolist() == [11, 9]
+
+
+def test_d5_one_half_goes_up_in_the_first_rounding_and_away_from_zero_in_the_second():
+    """D5: saturating rounding doubling high multiply, one half going up; rounding division by a power of two, one half going away from zero."""
+    half, quarter = nd.Quantization((0.5, 0), 1.0, (1.0, 10)), nd.Quantization((0.25, 0), 1.0, (1.0, 10))
+    assert through_one_by_one([1, 3, 5, -1, -3, -5], half, "tflite", None).tolist() == [11, 12, 13, 10, 9, 8]
+    assert through_one_by_one([2, 6, -2, -6], quarter, "tflite", None).tolist() == [11, 12, 9, 8]
+
+
+def test_d6_one_half_goes_to_even():
+    """D6: `rounding="xnnpack"`: the accumulator as float32 times the float32 scale, rounded half to even; add the output zero point; clamp."""
+    q = nd.Quantization((0.5, 0), 1.0, (1.0, 10))
+    assert through_one_by_one([1, 3, 5, -1, -3, -5], q, "xnnpack", None).tolist() == [10, 12, 12, 10, 8, 8]
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_d7_activations_are_clamps(isa, rounding, activation):
+    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`, divided in float32."""
+    weights, bias, q = layer(35)
+    x = integers((1, 5, 6, 35), 9)
+    got = nd.depthwise_conv2d(x, weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa)
+    assert_equal(got, x, weights, bias, q, rounding, activation, padding=((1, 1), (1, 1)))
+    lowest, highest = ACTIVATIONS[activation]
+    assert np.asarray(got).min() == max(-128, 7 + lowest / 0.2)
+    assert np.asarray(got).max() == min(127, 7 + highest / 0.2)
+
+
+@pytest.mark.parametrize(
+    ("activation", "output", "bounds"),
+    [
+        (None, (0.1, 0), (-128, 127)),
+        ("relu", (0.1, -20), (-20, 127)),
+        ("relu6", (0.1, 0), (0, 60)),
+        ("relu6", (0.001, 0), (0, 127)),
+        ("relu6", (1e-40, 0), (0, 127)),
+        ("relu_n1_to_1", (0.1, 5), (-5, 15)),
+        ("relu_n1_to_1", (0.001, 5), (-128, 127)),
+        ("relu6", (1e30, -128), (-128, -128)),
+    ],
+)
+def test_d7_bounds_stay_within_the_element_type(activation, output, bounds):
+    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`."""
+    assert quantized_activation_range(activation, output, "int8") == bounds
+
+
+def test_d7_half_a_step_goes_where_the_library_has_it():
+    """D7: one half goes away from zero with `"tflite"`, to even with `"xnnpack"`."""
+    for steps, away, even in ((10.5, 11, 10), (11.5, 12, 12), (12.5, 13, 12)):
+        scale = np.float32(6) / np.float32(steps)
+        assert np.float32(6) / scale == np.float32(steps)
+        assert quantized_activation_range("relu6", (scale, 0), "int8", "tflite") == (0, away)
+        assert quantized_activation_range("relu6", (scale, 0), "int8", "xnnpack") == (0, even)
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("zero_point", [-128, -1, 0, 127])
+def test_d8_padding_is_the_input_zero_point(isa, rounding, zero_point):
+    """D8: outside the image, in a halo and in a border alike, the input is its zero point."""
+    for channels in (3, 16, 33, 64):
+        weights, bias, q = layer(channels, zero_points=(zero_point, 3))
+        for stride in (1, 2):
+            x = integers((2, 5, 4, channels), 9)
+            padding = tuple(same_padding(n, 3, stride, 1) for n in (5, 4))
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, rounding=rounding, isa=isa)
+            halo = on(plan.input_descriptor(x.shape), x, zero_point)
+            assert_equal(plan(halo), x, weights, bias, q, rounding, stride=(stride, stride), padding=padding)
+            assert "read in place" in plan.explain()
+            dirty = on(plan.input_descriptor(x.shape), x, (zero_point + 1 + 128) % 256 - 128)
+            want = np.asarray(plan(halo)).copy()
+            assert (np.asarray(plan(dirty)) == want).all()
+            assert "held other values" in plan.explain()
+            assert (np.asarray(plan(x)) == want).all()
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_d9_d10_channels_around_the_lanes(isa, rounding, channels):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    for size, kernel, stride, dilation, multiplier in (
+        ((4, 5), (3, 3), (1, 1), (1, 1), 1),
+        ((5, 7), (3, 3), (2, 2), (1, 1), 1),
+        ((6, 5), (2, 5), (1, 2), (2, 1), 1),
+        ((1, 1), (3, 3), (1, 1), (1, 1), 1),
+        ((3, 4), (3, 2), (1, 1), (1, 1), 2),
+        ((1, 21), (1, 21), (1, 1), (1, 1), 1),
+    ):
+        weights, bias, q = layer(channels, multiplier, kernel)
+        x = integers((1, *size, channels), 9)
+        padding = tuple(same_padding(*numbers) for numbers in zip(size, kernel, stride, dilation, strict=True))
+        got = nd.depthwise_conv2d(x, weights, bias, stride=stride, dilation=dilation, quantization=q, rounding=rounding, isa=isa)
+        assert_equal(got, x, weights, bias, q, rounding, stride=stride, dilation=dilation, padding=padding)
+
+
+@every_isa
+@pytest.mark.parametrize("multiplier", [1, 2, 3, 8])
+def test_d9_multipliers_without_bias(isa, multiplier):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    for channels in (1, 2, 5, 16):
+        weights, _, q = layer(channels, multiplier, (3, 2))
+        x = integers((2, 4, 5, channels), 9)
+        got = nd.depthwise_conv2d(x, weights, stride=2, quantization=q, isa=isa)
+        assert_equal(got, x, weights, None, q, "tflite", stride=(2, 2), padding=tuple(same_padding(n, k, 2, 1) for n, k in ((4, 3), (5, 2))))
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    for channels in CHANNELS:
+        for multiplier, size, stride in ((1, (4, 5), 1), (1, (5, 4), 2), (2, (3, 3), 1)):
+            weights, bias, q = layer(channels, multiplier)
+            values = integers((1, *size, channels), 9)
+            plan = nd.DepthwiseConv2d(guarded_array(weights, side), guarded_array(bias, side), stride=stride, quantization=q, isa=isa)
+            want = np.asarray(plan(values))
+            out = guarded_array(np.zeros_like(want), side)
+            plan(guarded_array(values, side), out)
+            assert (out == want).all()
+            layout = plan.input_descriptor(values.shape)
+            x = nd.NdArray(layout, guarded(layout.allocLength(), side))
+            x.fill_padding(-5)
+            x[...] = values
+            out[...] = 0
+            plan(x, out)
+            assert (out == want).all()
+            assert plan.explain().count("read in place") == 1
+
+
+@every_isa
+@every_rounding
+def test_d9_elements_may_lie_anywhere(isa, rounding):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    for channels in (3, 17):
+        weights, bias, q = layer(channels)
+        values = integers((2, 4, 5, channels), 9)
+        plan = nd.DepthwiseConv2d(weights, bias, padding=1, quantization=q, rounding=rounding, isa=isa)
+        want = np.asarray(plan(values)).copy()
+        assert_equal(want, values, weights, bias, q, rounding, padding=((1, 1), (1, 1)))
+        for name, x in arrangements(values, 99):
+            assert (np.asarray(plan(x)) == want).all(), name
+        for name, out in arrangements(np.zeros_like(want), 99):
+            if name != "read-only":
+                assert (np.asarray(plan(values, out)) == want).all(), name
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_d9_any_geometry(data):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    small = st.integers(1, 3)
+    kernel, stride, dilation = (data.draw(st.tuples(up_to, up_to)) for up_to in (st.integers(1, 5), small, small))
+    sides = data.draw(st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 3))] * 2))
+    size = tuple(data.draw(st.integers(max(1, (k - 1) * d + 1 - sum(p)), (k - 1) * d + 5)) for k, d, p in zip(kernel, dilation, sides, strict=True))
+    channels, multiplier = data.draw(st.integers(1, 40)), data.draw(st.sampled_from([1, 1, 1, 2, 3]))
+    zero_points = data.draw(st.tuples(st.integers(-128, 127), st.integers(-128, 127)))
+    weights, bias, q = layer(channels, multiplier, kernel, data.draw(st.integers(0, 99)), data.draw(st.sampled_from([1e-6, 0.05, 20.0])), zero_points)
+    activation, rounding = data.draw(st.sampled_from(list(ACTIVATIONS))), data.draw(st.sampled_from(ROUNDINGS))
+    x = integers((1, *size, channels), 9)
+    how = {"stride": stride, "dilation": dilation, "padding": sides}
+    plan = nd.DepthwiseConv2d(
+        weights, bias, quantization=q, rounding=rounding, activation=activation, isa=data.draw(st.sampled_from(ISAS)), **how
+    )
+    given_x = on(plan.input_descriptor(x.shape), x, data.draw(st.sampled_from([q.input[1], 1]))) if data.draw(st.booleans()) else x
+    assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
+
+
+def random_layers(count, seed):
+    """Layers that the interpreters accept, as (keywords of `model`, input, padding)."""
+    rng = np.random.default_rng(seed)
+    for case in range(count):
+        kernel = tuple(int(v) for v in rng.integers(1, 6, 2))
+        stride = (int(rng.integers(1, 4)),) * 2
+        dilation = tuple(int(v) for v in rng.integers(1, 3, 2)) if stride == (1, 1) else (1, 1)
+        channels, multiplier = (int(rng.choice((1, 3, 8, 16, 17, 33))), int(rng.choice((1, 1, 1, 2, 8))))
+        size = [int(v) for v in rng.integers(1, 9, 2)]
+        same = bool(rng.integers(2))
+        if not same:
+            size = [max(n, (k - 1) * d + 1) for n, k, d in zip(size, kernel, dilation, strict=True)]
+        padding = tuple(same_padding(*numbers) if same else (0, 0) for numbers in zip(size, kernel, stride, dilation, strict=True))
+        out = [out_size(n, k, s, d, *p) for n, k, s, d, p in zip(size, kernel, stride, dilation, padding, strict=True)]
+        largest = (0.05, 0.005, 2.0)[case % 3]
+        q = nd.Quantization(
+            (rng.uniform(0.01, 0.2), int(rng.integers(-128, 128))),
+            rng.uniform(largest / 99, largest, channels * multiplier),
+            (rng.uniform(0.02, 0.3), int(rng.integers(-128, 128))),
+        )
+        weights = rng.integers(-127, 128, (*kernel, channels, multiplier), np.int8)
+        bias = rng.integers(-20000, 20000, channels * multiplier, np.int32)
+        x = rng.integers(-128, 128, (1, *size, channels), np.int8)
+        shapes = {"x_shape": x.shape, "out_shape": (1, *out, channels * multiplier)}
+        how = {"stride": stride, "dilation": dilation, "same": same, "activation": list(ACTIVATIONS)[case % 4]}
+        yield {"weights": weights, "bias": bias, "quantization": q, **how}, shapes, x
+
+
+def ours(layer, x, rounding, isa):
+    layer = dict(layer)
+    padding = "same" if layer.pop("same") else "valid"
+    return np.asarray(nd.depthwise_conv2d(x, **layer, padding=padding, rounding=rounding, isa=isa))
+
+
+def content_of(layer, shapes):
+    return model(**{**layer, **shapes, "quantization": as_numbers(layer["quantization"])})
+
+
+@every_isa
+def test_d9_the_interpreter_of_tensorflow_lite_micro_agrees(isa):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    compared = 0
+    for layer, shapes, x in random_layers(100, seed=1):
+        want = run_tflite_micro(content_of(layer, shapes), x)
+        got = ours(layer, x, "tflite", isa)
+        assert (got == want).all(), layer
+        compared += want.size
+    assert compared > 15_000
+
+
+def test_d9_the_reference_kernels_of_litert_agree():
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    for layer, shapes, x in random_layers(20, seed=2):
+        assert (ours(layer, x, "tflite", None) == run_litert(content_of(layer, shapes), x, xnnpack=False)).all(), layer
+
+
+@every_isa
+def test_d10_the_xnnpack_delegate_of_litert_agrees(isa):
+    """D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT."""
+    differ = 0
+    for layer, shapes, x in random_layers(120, seed=3):
+        want = run_litert(content_of(layer, shapes), x, xnnpack=True)
+        assert (ours(layer, x, "xnnpack", isa) == want).all(), layer
+        differ += (ours(layer, x, "tflite", isa) != want).sum()
+    assert differ, "the layers tell the two roundings apart"
+
+
+@pytest.mark.parametrize("kind", ["largest bias", "smallest bias", "multiplier above one", "tiny multiplier", "relu6 at half a step"])
+def test_d9_d10_extremes_agree_with_the_interpreters(kind):
+    """D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT."""
+    bias, scale, output_scale, activation = {
+        "largest bias": (2**31 - 1, 1e-7, 1.0, None),
+        "smallest bias": (-(2**31), 1e-7, 1.0, None),
+        "multiplier above one": (100, 30.0, 1.0, None),
+        "tiny multiplier": (1000, 1e-9, 1.0, None),
+        "relu6 at half a step": (0, 0.01, np.float32(6) / np.float32(10.5), "relu6"),
+    }[kind]
+    for seed in range(8):
+        x = integers((1, 4, 4, 17), seed) if seed % 2 else np.full((1, 4, 4, 17), -128, np.int8)
+        layer = {
+            "weights": np.full((3, 3, 17, 1), -127 if seed % 4 < 2 else 127, np.int8),
+            "bias": np.full(17, bias, np.int32),
+            "quantization": nd.Quantization((1.0, 127 if seed % 3 else -7), np.full(17, scale), (output_scale, -128 if seed % 2 else 100)),
+            "stride": (1, 1),
+            "dilation": (1, 1),
+            "same": False,
+            "activation": activation,
+        }
+        content = content_of(layer, {"x_shape": (1, 4, 4, 17), "out_shape": (1, 2, 2, 17)})
+        assert (ours(layer, x, "tflite", None) == run_tflite_micro(content, x)).all()
+        assert (ours(layer, x, "xnnpack", None) == run_litert(content, x, xnnpack=True)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"input": (0.0, 0)}, "finite and positive as float32: 0.0"),
+        ({"input": (-0.5, 0)}, "-0.5"),
+        ({"output": (math.nan, 0)}, "nan"),
+        ({"output": (math.inf, 0)}, "inf"),
+        ({"input": (1e-50, 0)}, "1e-50"),
+        ({"input": (1e39, 0)}, "1e+39"),
+        ({"weights": [0.5, 0.0]}, "0.0 at index 1"),
+        ({"weights": [0.5, -1.0]}, "-1.0 at index 1"),
+        ({"weights": math.nan}, "nan"),
+        ({"weights": []}, "one number or one for each"),
+        ({"weights": [[0.5]]}, "one number or one for each"),
+        ({"weights": [0.5, [0.5]]}, "numbers"),
+        ({"weights": "0.5"}, "numbers"),
+        ({"weights": True}, "numbers"),
+        ({"weights": None}, "numbers"),
+        ({"input": ([0.5], 0)}, "one number"),
+        ({"input": 0.5}, "pair"),
+        ({"input": (0.5, 0, 0)}, "pair"),
+        ({"input": (0.5, 1.5)}, "integer: 1.5"),
+        ({"output": (0.5, True)}, "integer: True"),
+        ({"output": (0.5, "3")}, "integer: '3'"),
+        ({"output": (0.5, 2**31)}, "int32"),
+        ({"weights": 2.0**30}, "below 2**30"),
+        ({"weights": [0.5, 2.0**30]}, "below 2**30"),
+        ({"weights": math.nextafter(2.0**30, 0)}, "below 2**30"),
+        ({"input": (3e38, 0), "weights": 3e38, "output": (3e38, 0)}, "below 2**30"),
+        ({"input": (3e30, 0), "weights": 3e30, "output": (3e38, 0)}, "below 2**30"),
+        ({"input": (1e20, 0), "weights": 1e20, "output": (3e38, 0)}, "representable as a float32"),
+    ],
+)
+def test_d11_bad_scales_and_zero_points(change, words):
+    """D11: Refused: scales that are not finite and positive as float32, effective multipliers that are not below 2**30."""
+    with pytest.raises(nd.LayoutError) as caught:
+        nd.Quantization(**{"input": (0.5, 0), "weights": 0.5, "output": (0.5, 0), **change})
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("zero_points", [(128, 0), (-129, 0), (0, 128), (0, -129)])
+def test_d11_zero_points_that_int8_cannot_hold(zero_points):
+    """D11: zero points that the element type cannot hold."""
+    q = nd.Quantization((0.5, zero_points[0]), 0.5, (0.5, zero_points[1]))
+    with pytest.raises(nd.LayoutError, match="must be an int8, -128 to 127"):
+        nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=q)
+
+
+def test_d11_numbers_of_scales():
+    """D11: numbers of scales other than 1 and the number of output channels."""
+    weights = np.ones((3, 3, 4, 2), np.int8)
+    for count in (2, 3, 4, 7, 9):
+        with pytest.raises(nd.LayoutError, match=f"{count} scales for 8 channels"):
+            nd.DepthwiseConv2d(weights, quantization=nd.Quantization((0.5, 0), [0.5] * count, (0.5, 0)))
+    for count in (1, 8):
+        nd.DepthwiseConv2d(weights, quantization=nd.Quantization((0.5, 0), [0.5] * count, (0.5, 0)))
