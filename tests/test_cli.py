@@ -1,0 +1,326 @@
+"""The command, as a function and as a process."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from nd4jlike import ShapeDescriptor, __version__, cli
+from nd4jlike import verify as engine
+from nd4jlike.adapters.tflite import DepthwiseLayer
+
+from . import tiny_models
+from .shared import shared_file
+
+pytest.importorskip("rich", reason="tables are drawn by rich")
+pytest.importorskip("tflite", reason="models are read with the tflite package")
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """Time nothing longer than it takes to see that it works."""
+    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command in this process: its code and what it printed."""
+
+    def run(*arguments):
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = leaving.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def process(*arguments, **options):
+    """Run the command in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "nd4jlike", *map(str, arguments)], capture_output=True, text=True, **options)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tiny_models.pack(tiny_models.depthwise(shape=(1, 9, 8, 5), multiplier=2, stride=(2, 1), activation="relu").model))
+    return path
+
+
+@pytest.fixture
+def reference():
+    pytest.importorskip("tflite_micro", reason="tflite-micro is the reference")
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    """Every weight of ours negated."""
+    plan = DepthwiseLayer.plan
+
+    def negated(layer, **options):
+        import dataclasses
+
+        return plan(dataclasses.replace(layer, weights=-layer.weights), **options)
+
+    monkeypatch.setattr(DepthwiseLayer, "plan", negated)
+
+
+def test_0008_d9_verify_fine(run, model, reference):
+    """0008 D9: 0 when all is well."""
+    code, out, err = run("verify", model, "--runs", 2)
+    assert (code, err) == (0, "")
+    assert "3x3 same s2x1 m2 relu" in out
+    assert "1x9x8x5" in out
+    assert out.splitlines()[-1].rstrip() == "bit-exact: all 800 outputs of 1 int8 layers"
+
+
+def test_0008_d9_verify_mismatch(run, model, reference, wrong):
+    """0008 D9: 1 when a mismatch was found."""
+    code, out, err = run("verify", model)
+    assert (code, err) == (1, "")
+    assert re.search(r"^MISMATCH: \d+ of 1200 outputs, in 1 of 1 layers, largest difference \d+", out, re.MULTILINE)
+    assert "bit-exact" not in out
+    code, out, err = run("verify", model, "--json")
+    assert (code, err) == (1, "")
+    assert json.loads(out)["bit_exact"] is json.loads(out)["passed"] is False
+
+
+def bad_models(tmp_path):
+    """Write what is no model to verify; the path, and what is said of it."""
+    content = tiny_models.pack(tiny_models.depthwise().model)
+    tanh = tiny_models.depthwise()
+    tanh.options.fusedActivationFunction = tiny_models.ACTIVATIONS["tanh"]
+    strange = tiny_models.depthwise("uint8")
+    strange.graph.tensors[tiny_models.OUTPUT].name = "two\nlines\x1b[31m"
+    cases = {
+        "none.tflite": (tiny_models.pack(tiny_models.relu()), "no DEPTHWISE_CONV_2D in this model"),
+        "short.tflite": (content[: len(content) // 2], "damaged or truncated TensorFlow Lite model"),
+        "empty.tflite": (b"", "not a TensorFlow Lite model"),
+        "image.png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "not a TensorFlow Lite model"),
+        "uint8.tflite": (tiny_models.pack(tiny_models.depthwise("uint8").model), "input UINT8"),
+        "int16.tflite": (tiny_models.pack(tiny_models.depthwise("int16").model), "input INT16"),
+        "tanh.tflite": (tiny_models.pack(tanh.model), "fused activation TANH is not supported"),
+        "strange.tflite": (tiny_models.pack(strange.model), r"\(two lines\?\[31m\): input UINT8"),
+    }
+    for name, (data, message) in cases.items():
+        (tmp_path / name).write_bytes(data)
+        yield tmp_path / name, message
+    yield tmp_path / "absent.tflite", "absent.tflite: No such file or directory"
+    yield tmp_path, "Is a directory"
+
+
+def test_0008_d9_bad_models(run, tmp_path, reference):
+    """0008 D9: 2 for bad input; errors are one line on standard error, without a traceback."""
+    for path, message in bad_models(tmp_path):
+        for option in ((), ("--json",)):
+            code, out, err = run("verify", path, *option)
+            assert (code, out) == (2, ""), path
+            assert re.fullmatch(f"nd4jlike: .*{message}.*\n", err), err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("dance",), "invalid choice: 'dance'"),
+        (("verify",), "the following arguments are required: MODEL"),
+        (("verify", "MODEL", "--runs", "0"), "an integer of 1 or more is needed: '0'"),
+        (("verify", "MODEL", "--seed", "-1"), "an integer of 0 or more is needed: '-1'"),
+        (("verify", "MODEL", "--threads", "many"), "an integer of 1 or more is needed: 'many'"),
+        (("verify", "MODEL", "--rounding", "up"), "invalid choice: 'up'"),
+        (("verify", "MODEL", "--reference", "tosa"), "invalid choice: 'tosa'"),
+        (("verify", "MODEL", "--isa", "mmx"), "mmx"),
+        (("verify", "MODEL", "--input", "/absent.npy"), "/absent.npy: No such file or directory"),
+        (("describe", "nhwc"), "the following arguments are required: SHAPE"),
+        (("describe", "nhwc", "1,x"), "integers separated by commas are needed: '1,x'"),
+        (("describe", "nhwc", "1,2"), "tag 'nhwc' has 4 axes, the shape"),
+        (("describe", "zzz", "1,2,3"), "zzz"),
+        (("describe", "c", "3", "--dtype", "int3"), "no element type 'int3'"),
+        (("describe", "c", "3,4", "--paddings", "1,-1"), "-1"),
+        (("describe", "c", "3,4", "--paddings", "1,1", "--padding-offsets", "2,0"), "padding offset"),
+        (("describe", "c", "3,4", "--at", "3,0"), "index (3, 0) is outside the shape"),
+        (("describe", "c", "3,4", "--at", "0"), "index (0,) is outside the shape"),
+        (("describe", "c", "9999999999,9999999999"), "9999999999"),
+    ],
+    ids=" ".join,
+)
+def test_0008_d9_bad_usage(arguments, message, run, model, reference):
+    """0008 D9: 2 for bad usage; errors are one line on standard error."""
+    code, out, err = run(*(model if argument == "MODEL" else argument for argument in arguments))
+    assert (code, out) == (2, "")
+    assert re.fullmatch(f"nd4jlike: .*{re.escape(message)}.*\n", err), err
+
+
+def test_0008_d9_missing_packages(run, model, monkeypatch):
+    """0008 D9: 2 where a package is missing; the line says what to install."""
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert run("verify", model) == (2, "", "nd4jlike: tables need the rich package: pip install nd4jlike[cli]; --json works without\n")
+    monkeypatch.setitem(sys.modules, "tflite", None)
+    assert run("verify", model, "--json") == (2, "", "nd4jlike: reading a .tflite file needs the tflite package: pip install nd4jlike[cli]\n")
+    monkeypatch.setattr(cli, "DEMO_PACKAGE", "no-such-package")
+    assert run("demo", "--json") == (2, "", "nd4jlike: the models of no-such-package are not installed: pip install nd4jlike[demo]\n")
+
+
+def test_0008_d9_interrupted(run, model, monkeypatch):
+    """0008 D9: 130 when interrupted."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "verify", interrupt)
+    assert run("verify", model) == (130, "", "nd4jlike: interrupted\n")
+
+
+def test_0008_d9_nobody_reads(model):
+    """0008 D9: errors without a traceback: none either when the reader of the output has gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "nd4jlike", "describe", "c", "20,20"], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (cli.BROKEN_PIPE, b"")
+
+
+def test_0008_d10_json(run, model, reference):
+    """0008 D10: `--json` prints one JSON document on standard output and nothing else there."""
+    code, out, err = run("verify", model, "--json", "--seed", 7, "--runs", 1, "--threads", 2)
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert (report["seed"], report["runs"], report["threads"], report["rounding"]) == (7, 1, 2, "tflite")
+    assert report["passed"] is report["bit_exact"] is True
+    assert report["verdict"] == "bit-exact: all 400 outputs of 1 int8 layers"
+    assert "minus a model of 1" in report["timing"]
+    (row,) = report["layers"]
+    assert {
+        "dtype", "kernel", "stride", "layout", "paddings", "allocation_bytes", "arm_compute_offset", "arm_compute_total_size", "arm_compute_refusal",
+        "mismatches", "largest_difference", "microseconds", "reference_microseconds", "ratio",
+    } < set(row)  # fmt: skip
+    assert (row["input_shape"], row["multiplier"], row["mismatches"]) == ([1, 9, 8, 5], 2, 0)
+
+
+def test_0008_d10_progress_on_a_terminal_only(model, reference):
+    """0008 D10: progress is drawn on standard error, and only on a terminal."""
+    pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "nd4jlike", "verify", str(model), "--json", "--runs", "1"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    drawn = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            drawn += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert json.loads(done.stdout)["passed"]
+    assert b"model.tflite" in drawn
+    assert process("verify", model, "--json", "--runs", "1").stderr == ""
+
+
+def test_person_detect_with_an_image(run, reference):
+    image = shared_file("models", "person.bmp")
+    code, out, _ = run("verify", shared_file("models", "person_detect.tflite"), "--input", image, "--input", image, "--json")
+    assert code == 0
+    assert (json.loads(out)["runs"], len(json.loads(out)["layers"])) == (2, 14)
+
+
+def test_input_array(run, model, reference, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 9, 8, 5), "int8"))
+    assert run("verify", model, "--input", tmp_path / "x.npy")[0] == 0
+
+
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+def test_demo(rounding, run, reference):
+    tiny_models.packaged_models("pymicro-wakeword")
+    if rounding == "xnnpack":
+        pytest.importorskip("ai_edge_litert.interpreter", reason="XNNPACK comes with ai-edge-litert")
+    code, out, err = run("demo", "--runs", 1, "--rounding", rounding)
+    assert (code, err) == (0, "")
+    assert out.count("bit-exact: all") == 4
+    assert out.endswith("4 models, 20 depthwise layers: passed\n")
+
+
+def test_demo_json(run, reference, wrong):
+    tiny_models.packaged_models("pymicro-wakeword")
+    code, out, _ = run("demo", "--runs", 1, "--json")
+    assert code == 1
+    assert json.loads(out)["passed"] is False
+    assert len(json.loads(out)["models"]) == 4
+
+
+def test_0008_d11_describe(run):
+    """0008 D11: `describe` says where each element of a layout lives: libnd4j's example."""
+    code, out, err = run("describe", "c", "2,2,5,5", "--paddings", "0,0,1,1", "--at", "1,1,4,4")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == repr(ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 2, 5, 5), (0, 0, 1, 1)))
+    assert [line.split("stride ")[1] for line in lines[1:5]] == ["72, 288 bytes", "36, 144 bytes", "6, 24 bytes", "1, 4 bytes"]
+    assert "the buffer holds 144 elements, 576 bytes" in lines
+    assert lines[-1] == "element (1, 1, 4, 4) is at 136, byte 544"
+
+
+@pytest.mark.parametrize("layout", ["c", "f", "nchw", "nhwc", "acdb", "chwn"])
+def test_0008_d11_the_drawing_is_the_buffer(layout, run):
+    """0008 D11: `describe` draws small buffers: every place, with the index of the element there or a dot."""
+    code, out, _ = run("describe", layout, "2,3,2,3", "--paddings", "0,1,2,1", "--padding-offsets", "0,1,1,0", "--json")
+    described = json.loads(out)
+    assert code == 0
+    descriptor = eval(described["descriptor"], {"ShapeDescriptor": ShapeDescriptor})
+    assert described["strides"] == list(descriptor.strides)
+    _, out, _ = run("describe", layout, "2,3,2,3", "--paddings", "0,1,2,1", "--padding-offsets", "0,1,1,0")
+    rows = [line.split(": ")[1].split() for line in out.splitlines() if re.match(r" *\d+: ", line)]
+    cells = [cell for row in rows for cell in row]
+    assert len(cells) == descriptor.allocLength() == described["allocation"]
+    for index in np.ndindex(2, 3, 2, 3):
+        assert cells[descriptor.offset_of(index)] == ",".join(map(str, index))
+    assert cells.count(".") == len(cells) - 36
+
+
+@pytest.mark.parametrize("shape", ["0,3", "1000,1000", "1", "7"])
+def test_0008_d11_nothing_to_draw_or_too_much(shape, run):
+    """0008 D11: `describe` draws small buffers."""
+    code, out, _ = run("describe", "c", shape)
+    assert code == 0
+    assert bool(re.search(r"^ *0: ", out, re.MULTILINE)) == (shape in ("1", "7"))
+
+
+def test_0008_d11_info(run):
+    """0008 D11: `info` names the instruction sets, threads and versions."""
+    code, out, err = run("info", "--json")
+    assert (code, err) == (0, "")
+    described = json.loads(out)
+    assert described["nd4jlike"] == __version__
+    assert described["numpy"] == np.__version__
+    assert described["isa"] in described["isa_supported"]
+    assert "baseline" in described["isa_compiled"]
+    assert described["threads"] >= 1
+    assert set(described["optional"]) == set(cli.OPTIONAL_PACKAGES)
+    code, out, _ = run("info")
+    assert code == 0
+    assert re.search(rf"^isa +{described['isa']}$", out, re.MULTILINE)
+
+
+def test_version_and_help(run):
+    assert run("--version") == (0, f"nd4jlike {__version__}\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(command in out for command in ("verify", "demo", "describe", "info"))
+
+
+def test_process():
+    done = process("describe", "nhwc", "1,2,1,3")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ShapeDescriptor")
+
+
+def test_process_refuses_an_unknown_isa(model):
+    done = process("verify", model, env={**os.environ, "ND4JLIKE_ISA": "mmx"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"nd4jlike: .*mmx.*baseline.*\n", done.stderr), done.stderr
+    done = process("info", env={**os.environ, "ND4JLIKE_ISA": "mmx"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"nd4jlike: .*mmx.*baseline.*\n", done.stderr), done.stderr
