@@ -26,7 +26,7 @@ cdef struct Cut:
     Py_ssize_t step, tap_step
 
 
-# Pixels at equal distances, in bytes; starts at the first channel that is wanted.
+# Pixels at equal distances, in bytes, from the first channel that is wanted on.
 cdef struct Source:
     const char *start
     Py_ssize_t pixel, channel
@@ -198,10 +198,24 @@ cdef void fill(
         fill_strided(job, entry, first, second, count, channels)
 
 
-cdef inline Source source(const Job *job, const char *line, const char *padding, Py_ssize_t column, Py_ssize_t spacing) noexcept nogil:
+# What stands for pixels outside the image, a vector each: as elements that a cell is made of, and as cells.
+cdef enum:
+    BLANK_ELEMENTS
+    BLANK_CELLS
+    BLANKS
+
+
+cdef inline void fill_blank(const Job *job, vector *entry, const vector *blank, Py_ssize_t count) noexcept nogil:
+    """`count` entries outside the image. May write up to one vector past the last entry."""
+    for _ in range(count):
+        entry[0] = blank[BLANK_CELLS]
+        entry = advance(entry, job.entry_bytes)
+
+
+cdef inline Source source(const Job *job, const char *line, const vector *blank, Py_ssize_t column, Py_ssize_t spacing) noexcept nogil:
     """Pixels from `column` on in a line of the image; the padding if there is no such line or column."""
     if line == NULL or column < job.columns.low or column >= job.columns.high:
-        return Source(padding, 0, job.itemsize)
+        return Source(<const char *> (blank + BLANK_ELEMENTS), 0, job.itemsize)
     return Source(line + column * job.x_strides[2], spacing * job.x_strides[2], job.x_strides[3])
 
 
@@ -220,26 +234,30 @@ cdef Inside inside(const Job *job, const Cut *cut, Py_ssize_t column) noexcept n
 
 
 cdef void fill_run(
-    const Job *job, vector *entry, const char *first, const char *second, const char *padding, Py_ssize_t column, const Cut *cut,
+    const Job *job, vector *entry, const char *first, const char *second, const vector *blank, Py_ssize_t column, const Cut *cut,
     const Inside *area, Py_ssize_t lead, Py_ssize_t channels,
 ) noexcept nogil:
     """One run of columns from two lines of the image, each NULL if it is outside."""
-    cdef Py_ssize_t i = area.begin if job.skip else 0, end = area.end if job.skip else cut.count, count
+    cdef Py_ssize_t i = area.begin if job.skip else 0, end = area.end if job.skip else cut.count, next_i
+    if first == NULL and second == NULL:
+        fill_blank(job, entry, blank, cut.count)
+        return
     while i < end:
-        if i == area.begin and area.end > area.begin:
-            count = area.end - i
-        elif job.second_column:
-            # Here the taps of a cell leave the image one after the other.
-            count = 1
-        else:
-            count = (area.begin if i < area.begin else cut.count) - i
+        next_i = area.begin if i < area.begin else area.end if i < area.end else cut.count
+        if i != area.begin or i == area.end:
+            if job.second_column == 0:
+                fill_blank(job, advance(entry, i * job.entry_bytes), blank, next_i - i)
+                i = next_i
+                continue
+            # Here the two taps of a cell leave the image one after the other.
+            next_i = i + 1
         fill(
             job, advance(entry, i * job.entry_bytes),
-            source(job, first, padding, column + i * cut.spacing, cut.spacing),
-            source(job, second, padding, column + job.second_column + i * cut.spacing, cut.spacing),
-            count, lead, channels,
+            source(job, first, blank, column + i * cut.spacing, cut.spacing),
+            source(job, second, blank, column + job.second_column + i * cut.spacing, cut.spacing),
+            next_i - i, lead, channels,
         )
-        i += count
+        i = next_i
 
 
 cdef inline const char *image_line(const Job *job, const char *image, Py_ssize_t row) noexcept nogil:
@@ -250,9 +268,9 @@ cdef inline const char *image_line(const Job *job, const char *image, Py_ssize_t
 
 
 cdef void fill_band(
-    const Job *job, vector *band, const char *image, const char *padding, const Cut *rows, const Cut *columns, Py_ssize_t channel, Py_ssize_t channels,
+    const Job *job, vector *band, const char *image, const vector *blank, const Cut *rows, const Cut *columns, Py_ssize_t channel, Py_ssize_t channels,
 ) noexcept nogil:
-    """All entries of a band. `padding`: one vector of elements that stand for what lies outside the image."""
+    """All entries of a band."""
     cdef Py_ssize_t run, row_run, column, row, lead = 0
     cdef const char *first
     cdef vector *entry
@@ -270,6 +288,6 @@ cdef void fill_band(
             for _ in range(rows.count):
                 first = image_line(job, image, row)
                 if first != NULL or not job.skip:
-                    fill_run(job, entry, first, image_line(job, image, row + job.second_row), padding, column, columns, &area, lead, channels)
+                    fill_run(job, entry, first, image_line(job, image, row + job.second_row), blank, column, columns, &area, lead, channels)
                 entry = advance(entry, line_bytes(job, columns))
                 row += rows.spacing

@@ -133,24 +133,24 @@ cdef Py_ssize_t span(const Axis *axis, Py_ssize_t begin, Py_ssize_t end, bint sk
 
 
 cdef void patch_folded(
-    const Job *job, Patch *patch, const vector *block, const vector *weights, const char *x, char *y, Py_ssize_t columns,
+    const Job *job, const vector *limits, Patch *patch, const vector *block, const vector *weights, const char *x, char *y, Py_ssize_t columns,
 ) noexcept nogil:
     """A patch of `columns` output columns; where several share a vector, the last vector may hold fewer of them."""
     cdef Py_ssize_t rest = columns % job.fold
     patch.columns = columns // job.fold
     if job.fold == 1:
-        patch_outputs(job.problem, patch, block, weights, x, y)
+        patch_outputs(limits, patch, block, weights, x, y)
         return
     patch.x_column *= job.fold
     patch.y_column *= job.fold
     patch.lanes = job.fold * job.channels
-    patch_outputs(job.problem, patch, block, weights, x, y)
+    patch_outputs(limits, patch, block, weights, x, y)
     x += patch.columns * patch.x_column
     y += patch.columns * patch.y_column
     patch.columns = 1
     patch.lanes = rest * job.channels
     if rest:
-        patch_outputs(job.problem, patch, block, weights, x, y)
+        patch_outputs(limits, patch, block, weights, x, y)
 
 
 cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
@@ -170,7 +170,7 @@ cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y,
 
 
 cdef void run_tile(
-    const Job *job, const vector *block, const char *image, char *y_image, char *scratch, const char *padding,
+    const Job *job, const vector *limits, const vector *block, const char *image, char *y_image, char *scratch, const vector *blank,
     Py_ssize_t channel, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns,
 ) noexcept nogil:
     """Output rows row to row+rows, columns column to column+columns, of one block of channels from `channel` on."""
@@ -185,6 +185,7 @@ cdef void run_tile(
 
     whole.pitch = job.columns.taps
     whole.lanes = channels
+    whole.rounding = job.problem.rounding
     if job.in_place and (channels == LANES or job.roomy):
         x = image
         origin = (row * job.rows.stride - job.rows.pad) * job.x_strides[1]
@@ -196,7 +197,7 @@ cdef void run_tile(
     else:
         row_cut = cut_axis(&job.rows, row, rows, False)
         column_cut = cut_axis(&job.columns, column, columns, job.fold > 1)
-        fill_band(job, <vector *> scratch, image, padding, &row_cut, &column_cut, channel, channels)
+        fill_band(job, <vector *> scratch, image, blank, &row_cut, &column_cut, channel, channels)
         whole.x_column = column_cut.step * job.entry_bytes
         whole.tap_column = column_cut.tap_step * job.entry_bytes
         whole.x_row = row_cut.step * line_bytes(job, &column_cut)
@@ -218,7 +219,7 @@ cdef void run_tile(
             patch = whole
             patch.rows = end_row - done_rows
             patch_folded(
-                job, &patch, block, weights + first_row * whole.pitch + first_column,
+                job, limits, &patch, block, weights + first_row * whole.pitch + first_column,
                 x + (origin + done_rows * whole.x_row + done_columns * whole.x_column + first_row * whole.tap_row + first_column * whole.tap_column),
                 y + (done_rows * whole.y_row + done_columns * whole.y_column), end_column - done_columns,
             )
@@ -231,15 +232,26 @@ cdef void run_tile(
 cdef void run(const Problem *problem, const vector *blocks, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height; `blocks` are those of problem.packed."""
     cdef Job job
-    cdef vector padding
+    cdef vector blank[BLANKS]
+    cdef vector limits[LIMITS]
     cdef Py_ssize_t image, row, rows, column, columns, block
-    cdef int two
+    cdef int low = problem.quantized_min - problem.output_zero_point, high = problem.quantized_max - problem.output_zero_point, two
     prepare(&job, problem, blocks, (<const int *> problem.packed)[0])
     if vector is vf32:
-        padding = splat_f32(0)
+        blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f32(0)
+        limits[LOW] = splat_f32(problem.float_min)
+        limits[HIGH] = splat_f32(problem.float_max)
     else:
         two = (problem.input_zero_point & 0xFF) * 0x0101
-        padding = splat_i32(cell_i32(two, two))
+        blank[BLANK_ELEMENTS] = splat_i32(cell_i32(two, two))
+        blank[BLANK_CELLS] = splat_i32(cell_i32(problem.input_zero_point, problem.input_zero_point))
+        limits[ZERO_POINT] = splat_i32(problem.output_zero_point)
+        if problem.rounding == 0:
+            limits[LOW] = splat_i32(low)
+            limits[HIGH] = splat_i32(high)
+        else:
+            (<vf32 *> &limits[LOW])[0] = splat_f32(low)
+            (<vf32 *> &limits[HIGH])[0] = splat_f32(high)
     while begin < end:
         image = begin // problem.out_height
         row = begin % problem.out_height
@@ -249,8 +261,8 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
             columns = 1 if job.swapped else min(job.tile_columns, problem.out_width - column)
             for block in range(job.blocks):
                 run_tile(
-                    &job, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
-                    <const char *> &padding, block * LANES,
+                    &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
+                    blank, block * LANES,
                     column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
                 )
             column += columns

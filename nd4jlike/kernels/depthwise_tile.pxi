@@ -18,6 +18,13 @@ cdef enum:
     CONSTANTS_S8
     CONSTANTS_F32 = 1
 
+# Vectors that all blocks share: the bounds of an output (int8: before the zero point is added, float32 numbers if the scale is), the zero point.
+cdef enum:
+    LOW
+    HIGH
+    ZERO_POINT
+    LIMITS
+
 
 # Rows and columns of output vectors that share their taps: the whole filter, or the rectangle of it that lies inside the image.
 cdef struct Patch:
@@ -27,33 +34,24 @@ cdef struct Patch:
     Py_ssize_t tap_row, tap_column
     # Weight vectors from one row of the whole filter to the next.
     Py_ssize_t pitch
-    # Elements stored of each output vector.
+    # Elements stored of each output vector; how int8 sums are rounded, as in Problem.
     Py_ssize_t lanes
+    int rounding
 
 
-cdef inline void finish(const Problem *problem, const vector *block, vector total, char *y, Py_ssize_t lanes) noexcept nogil:
-    """From sums to stored outputs: clamp, or requantize, clamp and narrow."""
-    if vector is vf32:
-        store_f32(<float *> y, at_most_f32(at_least_f32(total, splat_f32(problem.float_min)), splat_f32(problem.float_max)), lanes)
-    else:
-        # The zero point is added to what is clamped already: no sum can overflow.
-        low = problem.quantized_min - problem.output_zero_point
-        high = problem.quantized_max - problem.output_zero_point
-        if problem.rounding == 0:
-            total = requantize_tflite(total, block[MULTIPLIER], block[LEFT], block[RIGHT])
-            total = min_i32(max_i32(total, splat_i32(low)), splat_i32(high))
-        else:
-            total = requantize_float(total, (<const vf32 *> (block + SCALE))[0], splat_f32(low), splat_f32(high))
-        store_i8(<signed char *> y, total + splat_i32(problem.output_zero_point), lanes)
+# Where the inputs and outputs of a tile start, in bytes.
+cdef struct Places:
+    Py_ssize_t x[WIDE]
+    Py_ssize_t y[WIDE]
 
 
 cdef inline void tile(
-    const Problem *problem, const Patch *patch, const vector *block, const vector *weights,
-    const char *x, Py_ssize_t x_step, char *y, Py_ssize_t y_step, const int outputs,
+    const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y, const Places *places, const int outputs,
 ) noexcept nogil:
     """`outputs` output vectors, a constant wherever this is called. `x` and `weights` are at the first tap."""
     cdef vector total[WIDE]
-    cdef vector weight
+    cdef vector weight, rescaled, low, high, zero_point, multiplier, left, right
+    cdef vf32 scale
     cdef const char *cell
     cdef Py_ssize_t row, column
     cdef int i
@@ -66,43 +64,61 @@ cdef inline void tile(
             weight = weights[column]
             for i in range(outputs):
                 if vector is vf32:
-                    total[i] = total[i] + (<const vector *> (cell + i * x_step))[0] * weight
+                    total[i] = total[i] + (<const vector *> (cell + places.x[i]))[0] * weight
                 else:
-                    total[i] = dot_i16(total[i], (<const vector *> (cell + i * x_step))[0], weight)
+                    total[i] = dot_i16(total[i], (<const vector *> (cell + places.x[i]))[0], weight)
             cell += patch.tap_column
         x += patch.tap_row
         weights += patch.pitch
-    for i in range(outputs):
-        finish(problem, block, total[i], y + i * y_step, patch.lanes)
 
-
-cdef void line(
-    const Problem *problem, const Patch *patch, const vector *block, const vector *weights,
-    const char *x, Py_ssize_t x_step, char *y, Py_ssize_t y_step, Py_ssize_t outputs,
-) noexcept nogil:
-    """Output vectors at equal distances. The last tile may compute some of them again, which is cheaper than one by one."""
-    cdef Py_ssize_t done = 0
-    while outputs - done >= WIDE:
-        tile(problem, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, WIDE)
-        done += WIDE
-    while outputs >= NARROW and done < outputs:
-        done = min(done, outputs - NARROW)
-        tile(problem, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, NARROW)
-        done += NARROW
-    while done < outputs:
-        tile(problem, patch, block, weights, x + done * x_step, x_step, y + done * y_step, y_step, 1)
-        done += 1
-
-
-cdef void patch_any(const Problem *problem, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
-    """Any filter: line by line, down the columns where the rows are too short to fill a tile."""
-    cdef Py_ssize_t i
-    if patch.columns < NARROW and patch.rows > patch.columns:
-        for i in range(patch.columns):
-            line(problem, patch, block, weights, x + i * patch.x_column, patch.x_row, y + i * patch.y_column, patch.y_row, patch.rows)
+    low = limits[LOW]
+    high = limits[HIGH]
+    if vector is vf32:
+        for i in range(outputs):
+            store_f32(<float *> (y + places.y[i]), at_most_f32(at_least_f32(total[i], low), high), patch.lanes)
     else:
-        for i in range(patch.rows):
-            line(problem, patch, block, weights, x + i * patch.x_row, patch.x_column, y + i * patch.y_row, patch.y_column, patch.columns)
+        # The zero point is added to what is clamped already: no sum can overflow.
+        zero_point = limits[ZERO_POINT]
+        if patch.rounding == 0:
+            multiplier = block[MULTIPLIER]
+            left = block[LEFT]
+            right = block[RIGHT]
+            for i in range(outputs):
+                rescaled = requantize_tflite(total[i], multiplier, left, right)
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
+        else:
+            scale = (<const vf32 *> (block + SCALE))[0]
+            for i in range(outputs):
+                rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
+                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, patch.lanes)
+
+
+cdef void patch_any(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
+    """Any filter: outputs in reading order, a tile running on into the next row."""
+    cdef Places places
+    cdef Py_ssize_t done = 0, total = patch.rows * patch.columns, row = 0, column = 0
+    cdef int outputs, i
+    while done < total:
+        outputs = WIDE if total - done >= WIDE else NARROW if total >= NARROW else 1
+        if done + outputs > total:
+            # The last tile computes some outputs again, which is cheaper than one by one.
+            done = total - outputs
+            row = done // patch.columns
+            column = done % patch.columns
+        for i in range(outputs):
+            places.x[i] = row * patch.x_row + column * patch.x_column
+            places.y[i] = row * patch.y_row + column * patch.y_column
+            column += 1
+            if column == patch.columns:
+                column = 0
+                row += 1
+        if outputs == WIDE:
+            tile(limits, patch, block, weights, x, y, &places, WIDE)
+        elif outputs == NARROW:
+            tile(limits, patch, block, weights, x, y, &places, NARROW)
+        else:
+            tile(limits, patch, block, weights, x, y, &places, 1)
+        done += outputs
 
 
 cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, vf32 x1, vf32 x2, vf32 x3, vf32 x4, vf32 x5) noexcept nogil:
@@ -121,12 +137,13 @@ cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, v
     total[3] = total[3] + x5 * w2
 
 
-cdef void patch_3x3(const Problem *problem, const Patch *patch, const vf32 *block, const vf32 *weights, const char *x, char *y) noexcept nogil:
+cdef void patch_3x3(const vf32 *limits, const Patch *patch, const vf32 *block, const vf32 *weights, const char *x, char *y) noexcept nogil:
     """Neighbouring outputs of a 3x3 filter share their inputs: tiles of 2 rows and 4 columns load each input once, the weights stay."""
     cdef vf32 upper[NARROW]
     cdef vf32 lower[NARROW]
     cdef vf32 w[9]
     cdef vf32 x0, x1, x2, x3, x4, x5
+    cdef vf32 low = limits[LOW], high = limits[HIGH], bias = block[BIAS]
     cdef const char *cell
     cdef char *out
     cdef Py_ssize_t row = 0, column
@@ -144,7 +161,7 @@ cdef void patch_3x3(const Problem *problem, const Patch *patch, const vf32 *bloc
             cell = x + (row * patch.x_row + column * patch.x_column)
             out = y + (row * patch.y_row + column * patch.y_column)
             for i in range(NARROW):
-                upper[i] = lower[i] = block[BIAS]
+                upper[i] = lower[i] = bias
             for i in range(4):
                 x0 = (<const vf32 *> cell)[0]
                 x1 = (<const vf32 *> (cell + patch.x_column))[0]
@@ -158,19 +175,19 @@ cdef void patch_3x3(const Problem *problem, const Patch *patch, const vf32 *bloc
                     row_of_three(lower, w[3 * i - 3], w[3 * i - 2], w[3 * i - 1], x0, x1, x2, x3, x4, x5)
                 cell += patch.x_row
             for i in range(NARROW):
-                finish(problem, block, upper[i], out + i * patch.y_column, patch.lanes)
-                finish(problem, block, lower[i], out + i * patch.y_column + patch.y_row, patch.lanes)
+                store_f32(<float *> (out + i * patch.y_column), at_most_f32(at_least_f32(upper[i], low), high), patch.lanes)
+                store_f32(<float *> (out + i * patch.y_column + patch.y_row), at_most_f32(at_least_f32(lower[i], low), high), patch.lanes)
             column += NARROW
         row += 2
 
 
-cdef void patch_outputs(const Problem *problem, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
+cdef void patch_outputs(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
     """Every output of a patch, by the fastest tile that fits it."""
     if vector is vf32:
         if (
             patch.tap_rows == 3 and patch.tap_columns == 3 and patch.rows >= 2 and patch.columns >= NARROW
             and patch.x_row == patch.tap_row and patch.x_column == patch.tap_column
         ):
-            patch_3x3(problem, patch, block, weights, x, y)
+            patch_3x3(limits, patch, block, weights, x, y)
             return
-    patch_any(problem, patch, block, weights, x, y)
+    patch_any(limits, patch, block, weights, x, y)
