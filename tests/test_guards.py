@@ -1,5 +1,6 @@
 """The guard pages themselves: they fault, on both sides."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,9 @@ print("beyond", flush=True)
 def test_one_byte_beyond_the_memory_is_a_fault(side, nbytes):
     """Without this, every test that uses guards proves nothing."""
     program = PROGRAM.format(nbytes=nbytes, side=side, beyond=-1 if side == "start" else nbytes)
-    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).resolve().parent, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent)}, capture_output=True, text=True, check=False
+    )
     assert done.stdout == "inside\n"
     assert done.returncode < 0
 
