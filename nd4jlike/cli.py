@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import platform
+import signal
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +31,7 @@ OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dty
 DEMO_PACKAGE = "pymicro-wakeword"
 # A layout of more elements is described without drawing it.
 LARGEST_DRAWING = 512
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,8 +65,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     4: 1,0 1,1 1,2   .
     0
     """
+    arguments = _parser().parse_args(argv)
+    if argv is None and arguments.foreign_code:
+        return _supervised(lambda: _run(arguments))
+    return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run one command; its errors become a line and a code."""
     try:
-        arguments = _parser().parse_args(argv)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -80,6 +89,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except Nd4jLikeError as error:
         return _complain(str(error), BAD_INPUT)
+
+
+def _supervised(work: Callable[[], int]) -> int:
+    """Do `work` in a child: a reference interpreter may crash, on valid models too, and that is a line and a code like any other error."""
+    child = os.fork()
+    if child == 0:
+        code = BAD_INPUT
+        try:
+            code = work()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    # The terminal interrupts both; the child says so. Who ends the parent means the child.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if -code in CRASHES:
+        return _complain(f"the reference interpreter crashed on this model ({signal.Signals(-code).name}); --reference names another", BAD_INPUT)
+    return code if code >= 0 else 128 - code
 
 
 def _complain(message: str, code: int) -> int:
@@ -113,11 +143,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run on this .npy array or 8-bit grey .bmp image instead of random inputs; once for each input of the model and each run",
     )
     _add_verification(verify)
-    verify.set_defaults(run=_verify)
+    verify.set_defaults(run=_verify, foreign_code=True)
 
     demo = commands.add_parser("demo", help=f"verify the models of the {DEMO_PACKAGE} package")
     _add_verification(demo)
-    demo.set_defaults(run=_demo)
+    demo.set_defaults(run=_demo, foreign_code=True)
 
     describe = commands.add_parser("describe", help="show where each element of a layout lives")
     describe.add_argument("layout", metavar="LAYOUT", help="c, f, or a tag such as nchw, nhwc or acdb")
@@ -127,11 +157,11 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--at", type=_integers, metavar="I,..", help="say where the element of this index is")
     describe.add_argument("--json", action="store_true", help="print JSON")
-    describe.set_defaults(run=_describe)
+    describe.set_defaults(run=_describe, foreign_code=False)
 
     info = commands.add_parser("info", help="show instruction sets, threads and versions")
     info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=_info)
+    info.set_defaults(run=_info, foreign_code=False)
     return parser
 
 
