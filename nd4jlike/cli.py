@@ -31,6 +31,8 @@ OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dty
 DEMO_PACKAGE = "pymicro-wakeword"
 # A layout of more elements is described without drawing it.
 LARGEST_DRAWING = 512
+# Of the widest table; narrower ones take what they need.
+TABLE_WIDTH = 240
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
@@ -265,11 +267,12 @@ def _report(model: str, arguments: argparse.Namespace, inputs: Sequence[str]) ->
 
 
 def _print_report(report: ModelReport) -> None:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
     title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
-    table = Table()
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
         "input": lambda layer: "x".join(map(str, layer.input_shape)),
@@ -278,19 +281,19 @@ def _print_report(report: ModelReport) -> None:
         "layout": lambda layer: layer.layout,
         "padding": _padding,
         "bytes": lambda layer: str(layer.allocation_bytes),
-        "acl offset": lambda layer: _or_dash(layer.arm_compute_offset),
-        "acl size": lambda layer: _or_dash(layer.arm_compute_total_size),
-        "mismatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
-        "largest": lambda layer: f"{layer.largest_difference:.3g}",
-        "rel. float64": lambda layer: _or_dash(layer.relative_error_float64),
-        "rel. ref.": lambda layer: _or_dash(layer.relative_error_reference),
+        "arm\noffset": lambda layer: _or_dash(layer.arm_compute_offset),
+        "arm\nsize": lambda layer: _or_dash(layer.arm_compute_total_size),
+        "mis-\nmatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
+        "largest\ndiff.": lambda layer: f"{layer.largest_difference:.3g}",
+        "rel. to\nfloat64": lambda layer: _or_dash(layer.relative_error_float64),
+        "rel. to\nref.": lambda layer: _or_dash(layer.relative_error_reference),
         "us": lambda layer: f"{layer.microseconds:.2f}",
-        "ref. us": lambda layer: f"{layer.reference_microseconds:.2f}",
+        "ref.\nus": lambda layer: f"{layer.reference_microseconds:.2f}",
         "ratio": lambda layer: f"{layer.ratio:.1f}",
-        "call us": lambda layer: f"{layer.call_microseconds:.2f}",
+        "call\nus": lambda layer: f"{layer.call_microseconds:.2f}",
     }
     if all(layer.relative_error_float64 is None for layer in report.layers):
-        del columns["rel. float64"], columns["rel. ref."]
+        del columns["rel. to\nfloat64"], columns["rel. to\nref."]
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
     for layer in report.layers:
@@ -437,12 +440,12 @@ def _console(**options: Any) -> Any:
 
 
 def _print_rich(*renderables: Any) -> None:
-    """Print tables whole: a terminal cuts at its edge, a file or a pipe has none."""
-    console = _console(width=None if sys.stdout.isatty() else 240)
+    """Print tables whole, nothing cut or folded; a narrow terminal wraps their lines."""
+    console = _console(width=TABLE_WIDTH)
     with console.capture() as capture:
         for renderable in renderables:
             console.print(renderable, soft_wrap=not hasattr(renderable, "columns"))
-    sys.stdout.write(capture.get())
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 @contextmanager
