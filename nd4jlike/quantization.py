@@ -87,9 +87,7 @@ class Quantization:
             )
         with np.errstate(over="ignore"):
             if not np.isfinite(self.float_scales()).all():
-                raise LayoutError(
-                    f"input scale * weight scale must be representable as a float32: {self.input[0]!r} * {max(self.weights)!r} is not"
-                )
+                raise LayoutError(f"input scale * weight scale must be representable as a float32: {self.input[0]!r} * {max(self.weights)!r} is not")
 
     def multipliers_and_shifts(self, channels: int | None = None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Fixed-point effective multipliers: ``multiplier * 2**(shift - 31)`` is ``input * weights / output``.
@@ -215,9 +213,7 @@ def quantize_multiplier(effective: float) -> tuple[int, int]:
     return (0, 0) if multiplier == 0 or shift < MIN_SHIFT else (multiplier, shift)
 
 
-def quantized_activation_range(
-    activation: str | None, output: tuple[float, int], dtype: npt.DTypeLike, rounding: str = "tflite"
-) -> tuple[int, int]:
+def quantized_activation_range(activation: str | None, output: tuple[float, int], dtype: npt.DTypeLike, rounding: str = "tflite") -> tuple[int, int]:
     """Bounds of the quantized result: an activation as a clamp.
 
     Parameters

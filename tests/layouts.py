@@ -42,8 +42,9 @@ def arrangements(values, dirt):
         yield f"memory order {order}", in_memory_order(values, order)
     yield "f order", np.asfortranarray(values)
     for axis in range(4):
-        yield f"negative stride of axis {axis}", np.ascontiguousarray(np.flip(values, axis)).__getitem__(
-            tuple(slice(None, None, -1) if a == axis else slice(None) for a in range(4))
+        yield (
+            f"negative stride of axis {axis}",
+            np.ascontiguousarray(np.flip(values, axis)).__getitem__(tuple(slice(None, None, -1) if a == axis else slice(None) for a in range(4))),
         )
     yield "all strides negative", np.ascontiguousarray(values[::-1, ::-1, ::-1, ::-1])[::-1, ::-1, ::-1, ::-1]
     yield "sub-array", hosted(values, (1, 2, 1, 3), (0, 1, 2, 1), dirt)[1]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from nd4jlike import LayoutError, OutOfRangeError, ShapeDescriptor, ShapeStatus, UnsupportedLayoutError, tags
-from tests.shared import conformance
-from tests.small import ORDERS, all_indices, numbered, numpy_strides, small_cases
-from tests.strategies import descriptors, keys_of, padded_descriptors, shapes, tagged_descriptors
+from shared import conformance
+from small import ORDERS, all_indices, numbered, numpy_strides, small_cases
+from strategies import descriptors, keys_of, padded_descriptors, shapes, tagged_descriptors
 
 padded = ShapeDescriptor.paddedBufferDescriptor
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from nd4jlike import LayoutError, NdArray, ShapeDescriptor, UnsupportedLayoutError
-from tests.small import ORDERS, bigger, numbered, small_cases
-from tests.strategies import DTYPES, descriptors, keys_of, padded_descriptors
+from small import ORDERS, bigger, numbered, small_cases
+from strategies import DTYPES, descriptors, keys_of, padded_descriptors
 
 NUMPY_DTYPES = tuple(name for name in DTYPES if name != "bfloat16")
 

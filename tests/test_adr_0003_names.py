@@ -106,7 +106,8 @@ def test_d3_examples_run(name):
 def test_d3_stubs_agree():
     """D3: in the stub of a compiled module (mypy's stubtest, no allowlist)."""
     pytest.importorskip("mypy", reason="mypy is not installed: stubtest runs where it is")
-    run = subprocess.run([sys.executable, "-m", "mypy.stubtest", "nd4jlike"], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "mypy.stubtest", "nd4jlike", "--mypy-config-file", str(ROOT / "pyproject.toml")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(nd.__file__).parents[1])
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nd4jlike as nd
+from guards import SIDES, guarded, guarded_array
+from layouts import arrangements, hosted, on, padded
 from nd4jlike import geometry
 from nd4jlike.kernels import dispatch
-from tests.guards import SIDES, guarded, guarded_array
-from tests.layouts import arrangements, hosted, on, padded
-from tests.reference import accumulate, depthwise_float, out_size, same_padding
-from tests.shared import conformance
+from reference import accumulate, depthwise_float, out_size, same_padding
+from shared import conformance
 
 ISAS = dispatch.available()
 # One less than, as many as and one more than the lanes of every vector, once, twice and four times.
@@ -141,9 +141,7 @@ def test_d1_any_geometry(data):
     small = st.integers(1, 3)
     kernel, stride, dilation = (data.draw(st.tuples(up_to, up_to)) for up_to in (st.integers(1, 5), small, small))
     sides = data.draw(st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4))] * 2))
-    size = tuple(
-        data.draw(st.integers(max(1, (k - 1) * d + 1 - sum(p)), (k - 1) * d + 12)) for k, d, p in zip(kernel, dilation, sides, strict=True)
-    )
+    size = tuple(data.draw(st.integers(max(1, (k - 1) * d + 1 - sum(p)), (k - 1) * d + 12)) for k, d, p in zip(kernel, dilation, sides, strict=True))
     batch, channels, multiplier = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 70)), data.draw(st.sampled_from([1, 1, 1, 2, 3]))
     x, weights = random((batch, *size, channels), 1), random((*kernel, channels, multiplier), 2)
     bias = random(channels * multiplier, 3) if data.draw(st.booleans()) else None

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nd4jlike as nd
+import reference
+from guards import SIDES, guarded, guarded_array
+from layouts import arrangements, on
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, quantize_multiplier, quantized_activation_range
-from tests import reference
-from tests.guards import SIDES, guarded, guarded_array
-from tests.layouts import arrangements, on
-from tests.reference import depthwise_int8, multiply_by_quantized_multiplier, out_size, same_padding
-from tests.single_layer import model, run_litert, run_tflite_micro
+from reference import depthwise_int8, multiply_by_quantized_multiplier, out_size, same_padding
+from single_layer import model, run_litert, run_tflite_micro
 
 ISAS = dispatch.available()
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67)
@@ -360,9 +360,7 @@ def test_d9_any_geometry(data):
     activation, rounding = data.draw(st.sampled_from(list(ACTIVATIONS))), data.draw(st.sampled_from(ROUNDINGS))
     x = integers((1, *size, channels), 9)
     how = {"stride": stride, "dilation": dilation, "padding": sides}
-    plan = nd.DepthwiseConv2d(
-        weights, bias, quantization=q, rounding=rounding, activation=activation, isa=data.draw(st.sampled_from(ISAS)), **how
-    )
+    plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=data.draw(st.sampled_from(ISAS)), **how)
     given_x = on(plan.input_descriptor(x.shape), x, data.draw(st.sampled_from([q.input[1], 1]))) if data.draw(st.booleans()) else x
     assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
 

@@ -18,8 +18,8 @@ import nd4jlike
 from nd4jlike import NdArray, ShapeDescriptor
 from nd4jlike.adapters.arm_compute import PaddingSize, Tensor, TensorInfo, require_library
 from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, OutOfRangeError, UnsupportedLayoutError
-from tests.shared import conformance
-from tests.small import numbered
+from shared import conformance
+from small import numbered
 
 SIDES = ("top", "right", "bottom", "left")
 

@@ -9,12 +9,11 @@ import sys
 import numpy as np
 import pytest
 
+import tiny_models
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError
 from nd4jlike.adapters.tflite import depthwise_layers, read_model
-
-from . import tiny_models
-from .shared import shared_file
-from .tiny_models import BIAS, INPUT, OUTPUT, WEIGHTS
+from shared import shared_file
+from tiny_models import BIAS, INPUT, OUTPUT, WEIGHTS
 
 pytest.importorskip("tflite", reason="models are read with the tflite package")
 

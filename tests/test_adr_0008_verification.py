@@ -7,14 +7,13 @@ import sys
 import numpy as np
 import pytest
 
+import tiny_models
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, interpreters
 from nd4jlike import verify as engine
 from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, read_model
 from nd4jlike.verify import read_input, verify
-
-from . import tiny_models
-from .shared import shared_file
-from .tiny_models import INPUT, OUTPUT
+from shared import shared_file
+from tiny_models import INPUT, OUTPUT
 
 pytest.importorskip("tflite", reason="models are read with the tflite package")
 pytest.importorskip("tflite_micro", reason="tflite-micro is the reference")

@@ -10,12 +10,11 @@ import sys
 import numpy as np
 import pytest
 
+import tiny_models
 from nd4jlike import ShapeDescriptor, __version__, cli
 from nd4jlike import verify as engine
 from nd4jlike.adapters.tflite import DepthwiseLayer
-
-from . import tiny_models
-from .shared import shared_file
+from shared import shared_file
 
 pytest.importorskip("rich", reason="tables are drawn by rich")
 pytest.importorskip("tflite", reason="models are read with the tflite package")

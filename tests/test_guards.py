@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.guards import SIDES, guarded
+from guards import SIDES, guarded
 
 PROGRAM = """
 import ctypes
-from tests.guards import guarded
+from guards import guarded
 memory = guarded({nbytes}, {side!r})
 ctypes.memset(memory, 7, {nbytes})
 print("inside", flush=True)
@@ -24,7 +24,7 @@ print("beyond", flush=True)
 def test_one_byte_beyond_the_memory_is_a_fault(side, nbytes):
     """Without this, every test that uses guards proves nothing."""
     program = PROGRAM.format(nbytes=nbytes, side=side, beyond=-1 if side == "start" else nbytes)
-    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).resolve().parent, capture_output=True, text=True, check=False)
     assert done.stdout == "inside\n"
     assert done.returncode < 0
 

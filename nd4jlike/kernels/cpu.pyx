@@ -1,5 +1,7 @@
 """What this machine can run."""
 
+__all__ = ["supported"]
+
 cdef extern from "cpu.h" nogil:
     const int CPU_LEVELS
     const char *cpu_levels[]

@@ -137,9 +137,14 @@ cdef void fill_repeated(
     const Job *job, vector *entry, Source first, Source second, Py_ssize_t count, Py_ssize_t lead, Py_ssize_t channels,
 ) noexcept nogil:
     """Entries whose input channels are each repeated for `multiplier` output channels; the first one has `lead` of them behind it."""
-    cdef Py_ssize_t done, end
+    cdef Py_ssize_t done, end, i
     cdef const char *a
     cdef const char *b
+    if channels <= min(LANES, job.problem.multiplier - lead):
+        # One vector of one channel: the first layer of many a model.
+        for i in range(count):
+            put_splat(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel)
+        return
     for _ in range(count):
         a = first.start
         b = second.start
@@ -227,8 +232,13 @@ cdef struct Inside:
 cdef Inside inside(const Job *job, const Cut *cut, Py_ssize_t column) noexcept nogil:
     cdef Py_ssize_t other = column + job.second_column
     cdef Inside area
-    area.begin = min(cut.count, max(divide_up(job.columns.low - column, cut.spacing), divide_up(job.columns.low - other, cut.spacing)))
-    area.end = min(cut.count, min(divide_up(job.columns.high - column, cut.spacing), divide_up(job.columns.high - other, cut.spacing)))
+    area.begin = divide_up(job.columns.low - column, cut.spacing)
+    area.end = divide_up(job.columns.high - column, cut.spacing)
+    if other != column:
+        area.begin = max(area.begin, divide_up(job.columns.low - other, cut.spacing))
+        area.end = min(area.end, divide_up(job.columns.high - other, cut.spacing))
+    area.begin = min(area.begin, cut.count)
+    area.end = min(area.end, cut.count)
     area.end = max(area.begin, area.end)
     return area
 

@@ -136,11 +136,13 @@ cdef void patch_folded(
     const Job *job, const vector *limits, Patch *patch, const vector *block, const vector *weights, const char *x, char *y, Py_ssize_t columns,
 ) noexcept nogil:
     """A patch of `columns` output columns; where several share a vector, the last vector may hold fewer of them."""
-    cdef Py_ssize_t rest = columns % job.fold
-    patch.columns = columns // job.fold
+    cdef Py_ssize_t rest
     if job.fold == 1:
+        patch.columns = columns
         patch_outputs(limits, patch, block, weights, x, y)
         return
+    patch.columns = columns // job.fold
+    rest = columns % job.fold
     patch.x_column *= job.fold
     patch.y_column *= job.fold
     patch.lanes = job.fold * job.channels

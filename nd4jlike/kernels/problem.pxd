@@ -20,7 +20,7 @@ cdef struct Problem:
     # Cells around every image (top, bottom, left, right) that may be read in place and hold the padding value:
     # 0, or the input zero point. 0 cells: nothing outside the image may be read.
     Py_ssize_t halo[4]
-    # Cells after the last input channel of every pixel that may be read (their values never reach an output).
+    # Cells after the last input channel of every pixel, the halo's too, that may be read (their values never reach an output).
     Py_ssize_t channel_room
 
     # Written by Family.pack.
@@ -35,7 +35,8 @@ cdef struct Problem:
 
 
 # Per output channel; all NULL for float kernels. `multipliers` and `shifts` (positive: left) are TensorFlow Lite's
-# fixed-point form of input_scale * weight_scale / output_scale, `scales` is its float32 form.
+# fixed-point form of input_scale * weight_scale / output_scale, `scales` is its float32 form. Multipliers are 0 or more,
+# shifts -31 to 31; what the rounding does not use may be NULL.
 cdef struct Requantization:
     const int *multipliers
     const int *shifts
@@ -48,6 +49,7 @@ cdef struct Family:
     Py_ssize_t lanes
     # Bytes of the packed weights, bias and requantization constants; alignment 64.
     Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
+    # Of the problem, only channels, multiplier, kernel extents and input zero point matter: one packing serves every image and layout.
     # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] (float32 or int32) or NULL.
     void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
     # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.
