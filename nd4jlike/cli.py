@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import platform
+import signal
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +31,9 @@ OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dty
 DEMO_PACKAGE = "pymicro-wakeword"
 # A layout of more elements is described without drawing it.
 LARGEST_DRAWING = 512
+# Of the widest table; narrower ones take what they need.
+TABLE_WIDTH = 240
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,8 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     4: 1,0 1,1 1,2   .
     0
     """
+    arguments = _parser().parse_args(argv)
+    if argv is None and arguments.foreign_code:
+        return _supervised(lambda: _run(arguments))
+    return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run one command; its errors become a line and a code."""
     try:
-        arguments = _parser().parse_args(argv)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -80,6 +91,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except Nd4jLikeError as error:
         return _complain(str(error), BAD_INPUT)
+
+
+def _supervised(work: Callable[[], int]) -> int:
+    """Do `work` in a child: a reference interpreter may crash, on valid models too, and that is a line and a code like any other error."""
+    child = os.fork()
+    if child == 0:
+        code = BAD_INPUT
+        try:
+            code = work()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    # The terminal interrupts both; the child says so. Who ends the parent means the child.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if -code in CRASHES:
+        return _complain(f"the reference interpreter crashed on this model ({signal.Signals(-code).name}); --reference names another", BAD_INPUT)
+    return code if code >= 0 else 128 - code
 
 
 def _complain(message: str, code: int) -> int:
@@ -113,11 +145,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run on this .npy array or 8-bit grey .bmp image instead of random inputs; once for each input of the model and each run",
     )
     _add_verification(verify)
-    verify.set_defaults(run=_verify)
+    verify.set_defaults(run=_verify, foreign_code=True)
 
     demo = commands.add_parser("demo", help=f"verify the models of the {DEMO_PACKAGE} package")
     _add_verification(demo)
-    demo.set_defaults(run=_demo)
+    demo.set_defaults(run=_demo, foreign_code=True)
 
     describe = commands.add_parser("describe", help="show where each element of a layout lives")
     describe.add_argument("layout", metavar="LAYOUT", help="c, f, or a tag such as nchw, nhwc or acdb")
@@ -127,11 +159,11 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--at", type=_integers, metavar="I,..", help="say where the element of this index is")
     describe.add_argument("--json", action="store_true", help="print JSON")
-    describe.set_defaults(run=_describe)
+    describe.set_defaults(run=_describe, foreign_code=False)
 
     info = commands.add_parser("info", help="show instruction sets, threads and versions")
     info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=_info)
+    info.set_defaults(run=_info, foreign_code=False)
     return parser
 
 
@@ -235,11 +267,12 @@ def _report(model: str, arguments: argparse.Namespace, inputs: Sequence[str]) ->
 
 
 def _print_report(report: ModelReport) -> None:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
     title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
-    table = Table()
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
         "input": lambda layer: "x".join(map(str, layer.input_shape)),
@@ -248,19 +281,19 @@ def _print_report(report: ModelReport) -> None:
         "layout": lambda layer: layer.layout,
         "padding": _padding,
         "bytes": lambda layer: str(layer.allocation_bytes),
-        "acl offset": lambda layer: _or_dash(layer.arm_compute_offset),
-        "acl size": lambda layer: _or_dash(layer.arm_compute_total_size),
-        "mismatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
-        "largest": lambda layer: f"{layer.largest_difference:.3g}",
-        "rel. float64": lambda layer: _or_dash(layer.relative_error_float64),
-        "rel. ref.": lambda layer: _or_dash(layer.relative_error_reference),
+        "arm\noffset": lambda layer: _or_dash(layer.arm_compute_offset),
+        "arm\nsize": lambda layer: _or_dash(layer.arm_compute_total_size),
+        "mis-\nmatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
+        "largest\ndiff.": lambda layer: f"{layer.largest_difference:.3g}",
+        "rel. to\nfloat64": lambda layer: _or_dash(layer.relative_error_float64),
+        "rel. to\nref.": lambda layer: _or_dash(layer.relative_error_reference),
         "us": lambda layer: f"{layer.microseconds:.2f}",
-        "ref. us": lambda layer: f"{layer.reference_microseconds:.2f}",
+        "ref.\nus": lambda layer: f"{layer.reference_microseconds:.2f}",
         "ratio": lambda layer: f"{layer.ratio:.1f}",
-        "call us": lambda layer: f"{layer.call_microseconds:.2f}",
+        "call\nus": lambda layer: f"{layer.call_microseconds:.2f}",
     }
     if all(layer.relative_error_float64 is None for layer in report.layers):
-        del columns["rel. float64"], columns["rel. ref."]
+        del columns["rel. to\nfloat64"], columns["rel. to\nref."]
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
     for layer in report.layers:
@@ -407,12 +440,12 @@ def _console(**options: Any) -> Any:
 
 
 def _print_rich(*renderables: Any) -> None:
-    """Print tables whole: a terminal cuts at its edge, a file or a pipe has none."""
-    console = _console(width=None if sys.stdout.isatty() else 240)
+    """Print tables whole, nothing cut or folded; a narrow terminal wraps their lines."""
+    console = _console(width=TABLE_WIDTH)
     with console.capture() as capture:
         for renderable in renderables:
             console.print(renderable, soft_wrap=not hasattr(renderable, "columns"))
-    sys.stdout.write(capture.get())
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 @contextmanager

@@ -285,32 +285,36 @@ def one_layer(reference: type[Reference], model: TfliteModel, layer: DepthwiseLa
     whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model.content, 0))
     graph = whole.subgraphs[layer.subgraph]
     operator = graph.operators[layer.index]
-    constants = [index for index in list(operator.inputs)[1:] if index >= 0]
-    tensors, buffers = [], [schema.BufferT()]
-    for index, values in zip(constants, (layer.weights, layer.bias), strict=False):
-        # The values as they were read: behind a DEQUANTIZE the file has no others.
-        buffer = schema.BufferT()
-        buffer.data = np.frombuffer(values.tobytes(), np.uint8)  # type: ignore[union-attr]
-        tensor = copy.deepcopy(graph.tensors[index])
+    weights = copy.copy(graph.tensors[operator.inputs[1]])
+    # A bias always, of zeros where the layer has none: XNNPACK crashes without.
+    bias = schema.TensorT()
+    bias.name, bias.shape = "bias", [layer.channels * layer.multiplier]
+    values = layer.bias if layer.bias is not None else np.zeros(bias.shape, np.float32 if layer.quantization is None else np.int32)
+    if layer.quantization is None:
+        bias.type = schema.TensorType.FLOAT32
+    else:
+        bias.type = schema.TensorType.INT32
+        bias.quantization = schema.QuantizationParametersT()
+        bias.quantization.scale = np.float32(layer.quantization.input[0]) * np.array(layer.quantization.weights, np.float32)
+        bias.quantization.zeroPoint = np.zeros(len(bias.quantization.scale), np.int64)
+    buffers = [schema.BufferT()]
+    # The values as they were read: behind a DEQUANTIZE the file has no others.
+    for tensor, data in ((weights, layer.weights), (bias, values)):
         tensor.buffer = len(buffers)
-        if len(tensor.shape) == 1 and tensor.quantization is not None:
-            # Some writers give the bias the axis of the weights, which one of the interpreters refuses.
-            tensor.quantization.quantizedDimension = 0
-        buffers.append(buffer)
-        tensors.append(tensor)
-    tensors.append(_variable(graph.tensors[layer.input], shape))
+        buffers.append(schema.BufferT())
+        buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
+
     output_shape = (shape[0], *layer.output_shape[1:])
+    tensors = [_variable(graph.tensors[layer.input], shape), weights, bias]
     operators = []
     for _ in range(copies):
         twin = copy.copy(operator)
-        twin.opcodeIndex = 0
-        twin.inputs = [len(constants), *range(len(constants))]
-        twin.outputs = [len(tensors)]
+        twin.opcodeIndex, twin.inputs, twin.outputs = 0, [0, 1, 2], [len(tensors)]
         operators.append(twin)
         tensors.append(_variable(graph.tensors[layer.output], output_shape))
     single = schema.SubGraphT()
     single.tensors, single.operators = tensors, operators
-    single.inputs, single.outputs = [len(constants)], [twin.outputs[0] for twin in operators]
+    single.inputs, single.outputs = [0], [twin.outputs[0] for twin in operators]
     result = schema.ModelT()
     result.version = whole.version
     result.operatorCodes, result.subgraphs, result.buffers = [whole.operatorCodes[operator.opcodeIndex]], [single], buffers

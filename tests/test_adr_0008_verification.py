@@ -238,6 +238,14 @@ def test_d5_xnnpack():
     assert report.verdict == "bit-exact: all 960 outputs of 8 int8 layers"
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_d5_xnnpack_without_a_bias(per_channel, tmp_path):
+    """D5: `rounding="xnnpack"` compares int8 layers with XNNPACK itself, which crashes where a bias is missing: it gets zeros."""
+    litert()
+    report = verify(file_of(tmp_path, tiny_models.depthwise(per_channel=per_channel, bias=False).model), runs=1, rounding="xnnpack")
+    assert report.passed
+
+
 def test_d5_the_roundings_differ(tmp_path):
     """D5: `rounding="xnnpack"` compares int8 layers with XNNPACK itself: the other rounding's results would not do."""
     litert()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -173,6 +174,35 @@ def test_d9_interrupted(run, model, monkeypatch):
 
     monkeypatch.setattr(engine, "verify", interrupt)
     assert run("verify", model) == (130, "", "nd4jlike: interrupted\n")
+
+
+def supervised(program):
+    """Run the command on a model in a process whose `verify` is replaced."""
+    before = "import os, signal, sys, time\nfrom nd4jlike import cli, verify\n"
+    program = f"{before}{program}\nverify.verify = replaced\nsys.argv[1:] = ['verify', 'model']\nsys.exit(cli.main())"
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
+def test_d9_crash_of_the_reference(name):
+    """D9: errors are one line on standard error, a crash of the reference interpreter included."""
+    child = supervised(f"def replaced(*_, **__): os.kill(os.getpid(), signal.{name})")
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (2, "")
+    assert err == f"nd4jlike: the reference interpreter crashed on this model ({name}); --reference names another\n"
+
+
+@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "nd4jlike: interrupted\n"), (signal.SIGTERM, 143, "")])
+def test_d9_signals(number, code, said):
+    """D9: 130 when interrupted, as a process and its child too; none of them stays behind."""
+    child = supervised("def replaced(*_, **__):\n    print(os.getpid(), flush=True)\n    time.sleep(60)")
+    inner = int(child.stdout.readline())
+    for process in (inner, child.pid) if number == signal.SIGINT else (child.pid,):
+        os.kill(process, number)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (code, said)
+    with pytest.raises(ProcessLookupError):
+        os.kill(inner, 0)
 
 
 def test_d9_nobody_reads(model):
