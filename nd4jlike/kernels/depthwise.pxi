@@ -7,4 +7,5 @@ from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantizati
 include "simd.pxi"
 include "depthwise_tile.pxi"
 include "depthwise_band.pxi"
+include "depthwise_bytes.pxi"
 include "depthwise_driver.pxi"

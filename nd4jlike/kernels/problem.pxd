@@ -49,7 +49,7 @@ cdef struct Family:
     Py_ssize_t lanes
     # Bytes of the packed weights, bias and requantization constants; alignment 64.
     Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
-    # Of the problem, only channels, multiplier, kernel extents and input zero point matter: one packing serves every image and layout.
+    # The format may depend on everything but addresses, batch and halo: one packing serves one launch.
     # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] (float32 or int32) or NULL.
     void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
     # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.

@@ -29,6 +29,9 @@ enum { LANES = VECTOR_BYTES / 4 };
 typedef float vf32 __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef int32_t vi32 __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t vu32 __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int16_t vi16 __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
+typedef uint16_t vu16 __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
+typedef int8_t vbytes __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
 typedef int8_t vi8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* Inlined whatever the size: called with constants, the branches on them and the loops over registers disappear. */
@@ -229,6 +232,13 @@ WORD vi32 requantize_tflite(vi32 sum, vi32 multiplier, vi32 left, vi32 right)
     return (high >> right) - ((high & mask) > ((mask >> 1) - (high >> 31)));
 }
 
+/* The same where no sum is left-shifted, every shift is to the right, and no sum comes near the limits: `half` is half of 2**right. */
+WORD vi32 requantize_plain(vi32 sum, vi32 multiplier, vi32 half, vi32 right)
+{
+    vi32 high = high_multiply(sum, multiplier);
+    return (high + half + (high >> 31)) >> right;
+}
+
 /* XNNPACK's float scale, rounded half to even. The bounds are those of int8, so clamping before rounding gives the same integers. */
 WORD vi32 requantize_float(vi32 sum, vf32 scale, vf32 low, vf32 high)
 {
@@ -236,6 +246,168 @@ WORD vi32 requantize_float(vi32 sum, vf32 scale, vf32 low, vf32 high)
     const vf32 magic = splat_f32(12582912.0f);
     vf32 value = __builtin_convertvector(sum, vf32) * scale;
     return (vi32)(at_most_f32(at_least_f32(value, low), high) + magic) - (vi32)magic;
+}
+
+/* Bytes: one int8 of VECTOR_BYTES neighbouring channels. Four taps of them, interleaved, are four vectors of quads: the four taps of one channel
+ * in each lane. The order of the channels is that of the unpack instructions, which the pack instructions undo: within each run of 16 channels,
+ * quads k hold channels 4*k to 4*k+3. */
+enum { QUADS = 4 };
+
+#if VECTOR_BYTES == 64
+
+WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
+{
+    return (vbytes)_mm512_maskz_loadu_epi8((__mmask64)(((uint64_t)1 << count) - 1), source);
+}
+WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count)
+{
+    _mm512_mask_storeu_epi8(target, (__mmask64)(((uint64_t)1 << count) - 1), (__m512i)value);
+}
+#define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a, (__m512i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
+WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+{
+    return (vi16)_mm512_min_epi16(_mm512_max_epi16((__m512i)value, (__m512i)low), (__m512i)high);
+}
+
+#else
+
+WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
+{
+    vbytes value = {0};
+    memcpy(&value, source, (size_t)count);
+    return value;
+}
+WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memcpy(target, &value, (size_t)count); }
+
+#if VECTOR_BYTES == 32
+
+#define UNPACK(half, bits, a, b) ((vbytes)_mm256_unpack##half##_epi##bits((__m256i)(a), (__m256i)(b)))
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a, (__m256i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
+WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+{
+    return (vi16)_mm256_min_epi16(_mm256_max_epi16((__m256i)value, (__m256i)low), (__m256i)high);
+}
+
+#elif defined(__SSE2__)
+
+#define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
+WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high) { return (vi16)_mm_min_epi16(_mm_max_epi16((__m128i)value, (__m128i)low), (__m128i)high); }
+
+#else
+
+/* Byte masks of the four unpack instructions, by name. */
+#define UNPACK_lo_8 {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
+#define UNPACK_hi_8 {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
+#define UNPACK_lo_16 {0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23}
+#define UNPACK_hi_16 {8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31}
+#define UNPACK(half, bits, a, b) __builtin_shuffle((a), (b), (vbytes)UNPACK_##half##_##bits)
+WORD int16_t saturated_i16(int32_t value) { return (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value); }
+WORD vi16 pack_i32(vi32 a, vi32 b)
+{
+    vi16 packed;
+    for (int lane = 0; lane < LANES; lane++) {
+        packed[lane] = saturated_i16(a[lane]);
+        packed[lane + LANES] = saturated_i16(b[lane]);
+    }
+    return packed;
+}
+WORD vbytes pack_i16(vi16 a, vi16 b)
+{
+    vbytes packed;
+    for (int lane = 0; lane < 2 * LANES; lane++) {
+        packed[lane] = (int8_t)(a[lane] < INT8_MIN ? INT8_MIN : a[lane] > INT8_MAX ? INT8_MAX : a[lane]);
+        packed[lane + 2 * LANES] = (int8_t)(b[lane] < INT8_MIN ? INT8_MIN : b[lane] > INT8_MAX ? INT8_MAX : b[lane]);
+    }
+    return packed;
+}
+WORD vi16 add_saturated_i16(vi16 a, vi16 b)
+{
+    vi16 sum;
+    for (int lane = 0; lane < 2 * LANES; lane++)
+        sum[lane] = saturated_i16(a[lane] + b[lane]);
+    return sum;
+}
+WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+{
+    value = value < low ? low : value;
+    return value > high ? high : value;
+}
+
+#endif
+#endif
+
+WORD vi16 splat_i16(int value) { return (int16_t)value - (vi16){0}; }
+
+WORD vbytes load_bytes(const int8_t *source, ptrdiff_t count) { return count >= VECTOR_BYTES ? *(const vbytes *)source : load_part_bytes(source, count); }
+
+WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
+{
+    if (count >= VECTOR_BYTES)
+        *(vbytes *)target = value;
+    else
+        store_part_bytes(target, value, count);
+}
+
+/* Four taps interleaved. */
+WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
+{
+    vbytes ab = UNPACK(lo, 8, a, b), cd = UNPACK(lo, 8, c, d);
+    quads[0] = (vi32)UNPACK(lo, 16, ab, cd);
+    quads[1] = (vi32)UNPACK(hi, 16, ab, cd);
+    ab = UNPACK(hi, 8, a, b);
+    cd = UNPACK(hi, 8, c, d);
+    quads[2] = (vi32)UNPACK(lo, 16, ab, cd);
+    quads[3] = (vi32)UNPACK(hi, 16, ab, cd);
+}
+
+/* The weights of four taps as dot_quads takes them: WEIGHT_VECTORS vectors, `pitch` apart (put_weights: lanes, dot_quads: vectors). The instruction of VNNI takes unsigned inputs:
+ * they are offset by INPUT_OFFSET, which whoever packs the weights takes back out of the bias. */
+#if defined(__AVX512VNNI__)
+
+enum { WEIGHT_VECTORS = 1, INPUT_OFFSET = 128 };
+
+WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
+{
+    (void)pitch;
+    *lane = (int32_t)((uint32_t)(a & 0xFF) | (uint32_t)(b & 0xFF) << 8 | (uint32_t)(c & 0xFF) << 16 | (uint32_t)(d & 0xFF) << 24);
+}
+WORD vi32 dot_quads(vi32 sum, vi32 quads, const vi32 *weights, ptrdiff_t pitch)
+{
+    (void)pitch;
+    return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)(quads ^ splat_i32((int32_t)0x80808080)), (__m512i)weights[0]);
+}
+
+#else
+
+enum { WEIGHT_VECTORS = 2, INPUT_OFFSET = 0 };
+
+WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
+{
+    lane[0] = cell_i32(a, c);
+    lane[pitch] = cell_i32(b, d);
+}
+WORD vi32 dot_quads(vi32 sum, vi32 quads, const vi32 *weights, ptrdiff_t pitch)
+{
+    vi16 even = (vi16)((vu16)quads << 8) >> 8, odd = (vi16)quads >> 8;
+    return dot_i16(dot_i16(sum, (vi32)even, weights[0]), (vi32)odd, weights[pitch]);
+}
+
+#endif
+
+/* From rescaled sums to bytes in the order of the channels: zero point, clamp, narrow; saturating all the way, so no sum is too large. */
+WORD vbytes bytes_of(vi32 a, vi32 b, vi32 c, vi32 d, vi16 zero_point, vi16 low, vi16 high)
+{
+    vi16 first = clamp_i16(add_saturated_i16(pack_i32(a, b), zero_point), low, high);
+    vi16 second = clamp_i16(add_saturated_i16(pack_i32(c, d), zero_point), low, high);
+    return pack_i16(first, second);
 }
 
 /* Arithmetic that wraps, for the constants folded into the bias. */
