@@ -9,15 +9,6 @@ cdef enum:
     # Channels a vector of bytes must hold at least, in sixteenths of it; fewer pay where there are no neighbouring columns for a band to share.
     MIN_FILL = 13
     MIN_CHANNELS = 24
-    # Right shifts up to which, with sums below PLAIN_SUM, the simple rounding is exact.
-    PLAIN_SHIFT = 23
-    PLAIN_SUM = 1 << 30
-
-# How sums are rescaled. PLAIN gives TensorFlow Lite's bits at half the cost, where shifts and sums allow; the packed header tells.
-cdef enum:
-    TWICE
-    ONCE
-    PLAIN
 
 # Vectors of each of the QUADS sums before the weights of a block.
 cdef enum:
@@ -132,14 +123,13 @@ cdef void pack_bytes(const Problem *problem, const void *weights, const void *bi
                 if requantization.multipliers != NULL:
                     vectors[QUADS * BYTES_MULTIPLIER * LANES] = requantization.multipliers[channel]
                     shift = requantization.shifts[channel]
-                # However large the inputs: those of VNNI are offset by another 128.
-                reach = 2 * reach + (folded if folded > 0 else -<long long> folded)
-                plain = plain and -PLAIN_SHIFT <= shift <= -1 and reach < PLAIN_SUM
+                # The inputs may be offset by another 128.
+                plain = plain and plain_suffices(shift, 2 * reach, folded)
                 vectors[QUADS * BYTES_LEFT * LANES] = max(shift, 0)
                 vectors[QUADS * BYTES_RIGHT * LANES] = max(-shift, 0)
                 if requantization.scales != NULL:
                     (<float *> vectors)[QUADS * BYTES_SCALE * LANES] = requantization.scales[channel]
-    (<int *> packed)[0] = plain
+    (<int *> packed)[PLAIN_FLAG] = plain
     if plain:
         for block in range(job.blocks):
             vectors = <int *> job.packed + block * job.block_vectors * LANES
@@ -241,7 +231,7 @@ cdef void run_bytes(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef vf32 float_low = splat_f32(problem.quantized_min - problem.output_zero_point)
     cdef vf32 float_high = splat_f32(problem.quantized_max - problem.output_zero_point)
     prepare_bytes(&job, problem)
-    job.rescaling = ONCE if problem.rounding == 1 else PLAIN if (<const int *> problem.packed)[0] else TWICE
+    job.rescaling = rescaling_of(problem)
     find_offsets(&job, &taps)
     image = begin // problem.out_height
     row = begin - image * problem.out_height

@@ -5,8 +5,6 @@ cdef enum:
     SCRATCH_BYTES = 96 << 10
     # Input rows that are read in place by all blocks before the next rows: they stay in a second-level cache.
     IN_PLACE_BYTES = 256 << 10
-    # Before the first packed block: an int, whether all weights are finite.
-    HEADER_BYTES = 64
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
 
@@ -187,7 +185,7 @@ cdef void run_tile(
 
     whole.pitch = job.columns.taps
     whole.lanes = channels
-    whole.rounding = job.problem.rounding
+    whole.rescaling = rescaling_of(job.problem)
     if job.in_place and (channels == LANES or job.roomy):
         x = image
         origin = (row * job.rows.stride - job.rows.pad) * job.x_strides[1]
@@ -238,7 +236,7 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
     cdef vector limits[LIMITS]
     cdef Py_ssize_t image, row, rows, column, columns, block
     cdef int low = problem.quantized_min - problem.output_zero_point, high = problem.quantized_max - problem.output_zero_point, two
-    prepare(&job, problem, blocks, (<const int *> problem.packed)[0])
+    prepare(&job, problem, blocks, (<const int *> problem.packed)[FINITE_FLAG])
     if vector is vf32:
         blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f32(0)
         limits[LOW] = splat_f32(problem.float_min)
@@ -331,7 +329,7 @@ cdef void pack_f32(const Problem *problem, const void *weights, const void *bias
             target[(CONSTANTS_F32 + tap) * LANES] = weight
             finite = finite and weight - weight == 0
     memset(packed, 0, HEADER_BYTES)
-    (<int *> packed)[0] = finite
+    (<int *> packed)[FINITE_FLAG] = finite
 
 
 cdef inline int weight_s8(const Job *job, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
@@ -348,7 +346,8 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
     cdef int *block = <int *> (<char *> packed + HEADER_BYTES)
     cdef int *target
     cdef Py_ssize_t lane, channel, row, column, first_row, first_column
-    cdef int folded, first, second, shift
+    cdef int folded, first, second, shift, plain = True
+    cdef long long products
     if in_bytes(problem):
         pack_bytes(problem, weights, bias, requantization, packed)
         return
@@ -358,6 +357,7 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
         target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
         # The input zero point goes into the bias: every tap is there, with the zero point outside the image.
         folded = (<const int *> bias)[channel] if bias != NULL and channel >= 0 else 0
+        products = 0
         for row in range(job.rows.taps):
             for column in range(job.columns.taps):
                 first_row = row * (2 if job.second_row else 1)
@@ -365,15 +365,22 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
                 first = weight_s8(&job, <const signed char *> weights, first_row, first_column, channel)
                 second = weight_s8(&job, <const signed char *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
                 target[(CONSTANTS_S8 + row * job.columns.taps + column) * LANES] = cell_i32(first, second)
+                products += 128 * ((first if first > 0 else -first) + (second if second > 0 else -second))
                 folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point, first + second))
         shift = requantization.shifts[channel] if channel >= 0 and requantization.shifts != NULL else 0
         target[BIAS * LANES] = folded
         target[MULTIPLIER * LANES] = requantization.multipliers[channel] if channel >= 0 and requantization.multipliers != NULL else 0
+        plain = plain and (channel < 0 or plain_suffices(shift, products, folded))
         target[LEFT * LANES] = max(shift, 0)
         target[RIGHT * LANES] = max(-shift, 0)
         (<float *> target)[SCALE * LANES] = requantization.scales[channel] if channel >= 0 and requantization.scales != NULL else 0
     memset(packed, 0, HEADER_BYTES)
-    (<int *> packed)[0] = 1
+    (<int *> packed)[FINITE_FLAG] = True
+    (<int *> packed)[PLAIN_FLAG] = plain
+    if plain:
+        for lane in range(job.blocks * LANES):
+            target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
+            target[LEFT * LANES] = (1 << target[RIGHT * LANES]) >> 1
 
 
 cdef KernelTable table

@@ -8,10 +8,26 @@ cdef enum:
     WIDE = 8
     NARROW = 4
 
+# How sums are rescaled. PLAIN gives TensorFlow Lite's bits at less cost, where shifts and sums allow; the packed header tells.
+cdef enum:
+    TWICE
+    ONCE
+    PLAIN
+
+cdef enum:
+    # Before the first packed block: whether all weights are finite, whether the rescaling may be PLAIN.
+    HEADER_BYTES = 64
+    FINITE_FLAG = 0
+    PLAIN_FLAG = 1
+    # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
+    PLAIN_SHIFT = 23
+    PLAIN_SUM = 1 << 30
+
 # Vectors of a block before its weights. float32 has the bias only.
 cdef enum:
     BIAS
     MULTIPLIER
+    # Where the rescaling is PLAIN: half of 2**right.
     LEFT
     RIGHT
     SCALE
@@ -34,9 +50,18 @@ cdef struct Patch:
     Py_ssize_t tap_row, tap_column
     # Weight vectors from one row of the whole filter to the next.
     Py_ssize_t pitch
-    # Elements stored of each output vector; how int8 sums are rounded, as in Problem.
+    # Elements stored of each output vector.
     Py_ssize_t lanes
-    int rounding
+    int rescaling
+
+
+cdef inline int rescaling_of(const Problem *problem) noexcept nogil:
+    return ONCE if problem.rounding == 1 else PLAIN if (<const int *> problem.packed)[PLAIN_FLAG] else TWICE
+
+
+cdef inline bint plain_suffices(int shift, long long products, int bias) noexcept nogil:
+    """Whether the plain rescaling is exact for sums of at most `products` plus the bias, rescaled by `shift`."""
+    return -PLAIN_SHIFT <= shift <= -1 and products + (bias if bias > 0 else -<long long> bias) < PLAIN_SUM
 
 
 # Where the inputs and outputs of a tile start, in bytes.
@@ -79,7 +104,14 @@ cdef inline void tile(
     else:
         # The zero point is added to what is clamped already: no sum can overflow.
         zero_point = limits[ZERO_POINT]
-        if patch.rounding == 0:
+        if patch.rescaling == PLAIN:
+            multiplier = block[MULTIPLIER]
+            left = block[LEFT]
+            right = block[RIGHT]
+            for i in range(outputs):
+                rescaled = requantize_plain(total[i], multiplier, left, right)
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
+        elif patch.rescaling == TWICE:
             multiplier = block[MULTIPLIER]
             left = block[LEFT]
             right = block[RIGHT]
