@@ -1,6 +1,7 @@
 """ShapeDescriptor: where each element lives (ADR 0001)."""
 
 cimport cython
+from libc.string cimport memcmp
 
 import operator
 
@@ -204,23 +205,20 @@ cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets
 
 cdef tuple padded_extents(tuple shape, tuple paddings, tuple blocks):
     """Extents of the hosting buffer in elements, whole blocks."""
-    cdef list products = [1] * len(shape)
+    cdef list products
+    if not blocks:
+        return tuple([n + p for n, p in zip(shape, paddings)])
+    products = [1] * len(shape)
     for axis, size in blocks:
         products[axis] *= size
     return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, products)])
-
-
-cdef str order_of(tuple axes, str order):
-    """'f' for reversed axes, else 'c'; the given letter where the axes do not tell."""
-    if len(axes) < 2:
-        return order
-    return "f" if axes == tuple(range(len(axes) - 1, -1, -1)) else "c"
 
 
 cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
               tuple paddings, tuple padding_offsets, tuple inner_blocks) except -1:
     cdef Layout *layout = &self.layout
     cdef Py_ssize_t low, high, count
+    cdef tuple extents
     cdef int i
 
     layout.rank = len(shape)
@@ -252,14 +250,15 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
         raise overflow(shape, paddings, strides, dtype)
     if mul_overflows(low, layout.itemsize, &count) or add_overflows(high, 1, &count) or mul_overflows(count, layout.itemsize, &count):
         raise overflow(shape, paddings, strides, dtype)
-    if any(paddings) and low < 0:
+    if low < 0 and is_padded_layout(layout):
         raise LayoutError(
             f"the padding starts {-low} elements before the buffer: offset={offset}, padding_offsets={padding_offsets}, strides={strides}",
             ShapeStatus.OUT_OF_BUFFER,
         )
 
     self.dtype = dtype
-    self.order = order_of(axes, order)
+    # The letter follows from the axes, where these tell.
+    self.order = order if layout.rank < 2 else "f" if is_reversed(layout) else "c"
     self.axes = axes
     self.shape = shape
     self.strides = strides
@@ -917,7 +916,7 @@ cdef class ShapeDescriptor:
     def __eq__(self, other):
         if not isinstance(other, ShapeDescriptor):
             return NotImplemented
-        return self is other or self.key() == (<ShapeDescriptor> other).key()
+        return self is other or same_fields(self, other)
 
     def __lt__(self, other):
         # libnd4j sorts its cache by rank first.
@@ -964,6 +963,23 @@ cdef class ShapeDescriptor:
         if self.inner_blocks:
             parts.append(f"inner_blocks={self.inner_blocks}")
         return f"ShapeDescriptor({', '.join(parts)})"
+
+
+cdef bint same_fields(ShapeDescriptor a, ShapeDescriptor b):
+    cdef size_t run = <size_t> a.layout.rank * sizeof(Py_ssize_t)
+    return (
+        a.layout.rank == b.layout.rank
+        and a.layout.offset == b.layout.offset
+        and a.ews == b.ews
+        and memcmp(a.layout.shape, b.layout.shape, run) == 0
+        and memcmp(a.layout.strides, b.layout.strides, run) == 0
+        and memcmp(a.layout.paddings, b.layout.paddings, run) == 0
+        and memcmp(a.layout.padding_offsets, b.layout.padding_offsets, run) == 0
+        and memcmp(a.layout.axes, b.layout.axes, <size_t> a.layout.rank * sizeof(int)) == 0
+        and a.order == b.order
+        and (a.dtype is b.dtype or a.dtype == b.dtype)
+        and a.inner_blocks == b.inner_blocks
+    )
 
 
 cdef tuple scan(const Layout *layout, bint skip_units):

@@ -108,8 +108,9 @@ _TABLE = (
 )
 
 _BY_NAME = {row.name: row for row in _TABLE}
+# What is asked for most, found without NumPy's help: names, NumPy's dtypes and scalar types.
+_KNOWN: dict[Any, DTypeCodes] = {key: row for row in _TABLE for key in (row.name, row.libnd4j, row.dtype, getattr(row.dtype, "type", row.dtype))}
 _BY_FLAGS = {row.libnd4j_flags: row for row in _TABLE}
-_BY_LIBND4J = {row.libnd4j: row for row in _TABLE}
 _BY_ARM = {name: row for row in _TABLE for name in row.arm_compute}
 _BY_ONEDNN = {row.onednn: row for row in _TABLE if row.onednn}
 _DTYPE_MASK = sum({bit for row in _TABLE for bit in (row.libnd4j_flags & ~_UNSIGNED, _UNSIGNED)})
@@ -133,16 +134,18 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
     DTypeError
         For a type that no row has, and for byte orders other than the machine's.
     """
-    name = spec if isinstance(spec, str) else getattr(spec, "name", None)
-    row = _BY_NAME.get(name) or _BY_LIBND4J.get(name) if isinstance(name, str) else None
-    if row is None and spec is not None and not isinstance(spec, BFloat16):
+    try:
+        row = _KNOWN.get(spec)
+    except TypeError:  # not hashable
+        row = None
+    if row is None and spec is not None:
         try:
-            found = np.dtype(spec)
+            found = np.dtype(spec)  # type: ignore[arg-type]
         except TypeError:
             pass
         else:
             row = _BY_NAME.get(found.name) if found.isnative else None
-    if row is not None and getattr(spec, "isnative", True):
+    if row is not None:
         return row
     raise DTypeError(f"no element type {spec!r}: it must be one of {', '.join(_BY_NAME)}, in native byte order")
 

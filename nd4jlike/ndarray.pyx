@@ -295,6 +295,18 @@ cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
     return made
 
 
+cdef tuple axes_of(object strides):
+    """Memory order as strides tell it, among equals c order."""
+    cdef list axes = []
+    cdef Py_ssize_t place
+    for axis, stride in enumerate(strides):
+        place = axis
+        while place > 0 and abs(strides[axes[place - 1]]) < abs(stride):
+            place -= 1
+        axes.insert(place, axis)
+    return tuple(axes)
+
+
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
     cdef Py_buffer view
@@ -302,9 +314,9 @@ cdef NdArray as_ndarray(object x):
     cdef int i
     if isinstance(x, NdArray):
         return x
-    array = np.asarray(x)
+    array = x if type(x) is np.ndarray else np.asarray(x)
     row = dtypes.codes(array.dtype)
-    if array.dtype.name == "bfloat16":
+    if row.dtype is dtypes.bfloat16:
         array = array.view(np.uint16)  # NumPy exports no buffer of the types that others register
     held = memoryview(array)
     PyObject_GetBuffer(held, &view, PyBUF_FULL_RO)
@@ -329,10 +341,8 @@ cdef NdArray as_ndarray(object x):
     finally:
         PyBuffer_Release(&view)
     none = (0,) * len(shape)
-    # Memory order is told by the strides; among equals c order.
-    axes = tuple(sorted(range(len(shape)), key=lambda axis: (-abs(strides[axis]), axis)))
     made = NdArray.__new__(NdArray)
-    made.descriptor = make_descriptor(row.dtype, "c", axes, tuple(shape), tuple(strides), None, -low // row.itemsize, none, none, ())
+    made.descriptor = make_descriptor(row.dtype, "c", axes_of(strides), tuple(shape), tuple(strides), None, -low // row.itemsize, none, none, ())
     made.buffer = buffer
     made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(&made.descriptor.layout)
     return made
@@ -793,7 +803,7 @@ cdef class NdArray:
         # NumPy makes a view wherever strides allow one.
         if copy is not True and not blocked and (reshaped.size == 0 or np.may_share_memory(reshaped, source)):
             strides = tuple([stride // self.itemsize for stride in reshaped.strides])
-            axes = tuple(sorted(range(reshaped.ndim), key=lambda axis: (-abs(strides[axis]), axis)))
+            axes = axes_of(strides)
             none = (0,) * reshaped.ndim
             start = self.descriptor.layout.offset
             return view_of(self, make_descriptor(self.dtype, self.descriptor.order, axes, reshaped.shape, strides, None, start, none, none, ()))

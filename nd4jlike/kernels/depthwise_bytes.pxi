@@ -54,7 +54,9 @@ cdef Py_ssize_t padding_bytes(const Problem *problem) noexcept nogil:
     return divide_up(problem.channels, 64) * 64 + 64
 
 
-cdef inline Py_ssize_t end_inside(Py_ssize_t outputs, Py_ssize_t extent, Py_ssize_t taps, Py_ssize_t dilation, Py_ssize_t pad, Py_ssize_t stride) noexcept nogil:
+cdef inline Py_ssize_t end_inside(
+    Py_ssize_t outputs, Py_ssize_t extent, Py_ssize_t taps, Py_ssize_t dilation, Py_ssize_t pad, Py_ssize_t stride,
+) noexcept nogil:
     """One past the last output whose taps all lie before `extent`."""
     cdef Py_ssize_t last = extent - 1 - (taps - 1) * dilation + pad
     return 0 if last < 0 else min(outputs, last // stride + 1)

@@ -14,6 +14,10 @@ __all__ = ["available", "chosen", "compiled", "load", "supported"]
 
 ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
 
+# The folder of the kernels is looked into once: it does not change while Python runs.
+_MODULES = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
+_COMPILED = tuple(isa for isa in cpu.levels() if f"_depthwise_{isa}" in _MODULES)
+
 
 def compiled() -> tuple[str, ...]:
     """Name the instruction sets that this installation has kernels for.
@@ -29,9 +33,7 @@ def compiled() -> tuple[str, ...]:
     >>> "baseline" in dispatch.compiled()
     True
     """
-    prefix = "_depthwise_"
-    modules = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
-    return tuple(isa for isa in cpu.levels() if prefix + isa in modules)
+    return _COMPILED
 
 
 def supported() -> tuple[str, ...]:
