@@ -1,13 +1,14 @@
 # int8 read in place: for every output pixel the addresses of its taps, then all channels, a vector of bytes at a time.
 #
 # A tap outside the image has the address of a row of zero points, so no border is special. Four taps are interleaved and multiplied at once.
+# Where few channels fill a vector evenly and columns lie side by side, a row of outputs is one run of bytes: the columns are more channels.
 # Nothing is copied and nothing is allocated; what a call costs before its first product is a few hundred instructions.
 
 cdef enum:
     # Taps whose addresses fit beside the sums in the first-level cache; larger filters go through bands.
     MAX_TAPS = 512
     # Channels a vector of bytes must hold at least, in sixteenths of it; fewer pay where there are no neighbouring columns for a band to share.
-    MIN_FILL = 13
+    MIN_FILL = 11
     MIN_CHANNELS = 24
 
 # Vectors of each of the QUADS sums before the weights of a block.
@@ -33,7 +34,9 @@ cdef struct Taps:
 cdef struct Bytes:
     const Problem *problem
     Py_ssize_t channels, taps, groups, blocks, block_vectors
-    # A row of zero points, as long as the channels and one vector more.
+    # Whether a row of outputs is one run of bytes.
+    bint flat
+    # Zero points, as many as a tap may read.
     const char *padding
     const vi32 *packed
     int rescaling
@@ -41,17 +44,28 @@ cdef struct Bytes:
     Py_ssize_t first_row, end_row, first_column, end_column
 
 
-cdef inline bint in_bytes(const Problem *problem) noexcept nogil:
-    """Whether a problem is computed here."""
+cdef inline bint is_flat(const Problem *problem) noexcept nogil:
+    """Whether neighbouring outputs, and their inputs, are neighbours in memory, and a whole number of pixels fills a vector."""
     return (
-        problem.multiplier == 1 and problem.x_strides[3] == 1 and problem.y_strides[3] == 1
-        and problem.kernel_height * problem.kernel_width <= MAX_TAPS - 4
-        and problem.channels >= (MIN_CHANNELS if problem.out_width == 1 else divide_up(problem.channels, VECTOR_BYTES) * VECTOR_BYTES * MIN_FILL // 16)
+        0 < problem.channels < VECTOR_BYTES and VECTOR_BYTES % problem.channels == 0 and problem.out_width > 1 and problem.stride_width == 1
+        and problem.x_strides[2] == problem.channels and problem.y_strides[2] == problem.channels
     )
 
 
+cdef inline bint in_bytes(const Problem *problem) noexcept nogil:
+    """Whether a problem is computed here."""
+    cdef Py_ssize_t least = MIN_CHANNELS
+    if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+        return False
+    if problem.kernel_height * problem.kernel_width > MAX_TAPS - 4:
+        return False
+    if problem.out_width > 1:
+        least = divide_up(problem.channels, VECTOR_BYTES) * VECTOR_BYTES * MIN_FILL // 16
+    return problem.channels >= least or is_flat(problem)
+
+
 cdef Py_ssize_t padding_bytes(const Problem *problem) noexcept nogil:
-    return divide_up(problem.channels, 64) * 64 + 64
+    return divide_up(problem.channels * (problem.out_width if is_flat(problem) else 1), 64) * 64 + 64
 
 
 cdef inline Py_ssize_t end_inside(
@@ -65,6 +79,7 @@ cdef inline Py_ssize_t end_inside(
 cdef void prepare_bytes(Bytes *job, const Problem *problem) noexcept nogil:
     job.problem = problem
     job.channels = problem.channels
+    job.flat = is_flat(problem)
     job.taps = problem.kernel_height * problem.kernel_width
     job.groups = divide_up(job.taps, 4)
     job.blocks = divide_up(job.channels, VECTOR_BYTES)
@@ -107,9 +122,11 @@ cdef void pack_bytes(const Problem *problem, const void *weights, const void *bi
                 folded = 0
                 shift = 0
                 reach = 0
+                if job.flat:
+                    channel %= job.channels
                 if channel >= job.channels:
                     channel = -1
-                elif bias != NULL:
+                if channel >= 0 and bias != NULL:
                     folded = (<const int *> bias)[channel]
                 for group in range(job.groups):
                     for i in range(4):
@@ -193,6 +210,19 @@ cdef inline void bytes_pixel(
             bytes_tile(job, block, taps, channel, rest, y, rest, zero_point, low, high, float_low, float_high, rescaling)
 
 
+cdef inline void bytes_run(
+    const Bytes *job, const Taps *taps, char *y, Py_ssize_t count, vi16 zero_point, vi16 low, vi16 high, vf32 float_low, vf32 float_high,
+    const int rescaling,
+) noexcept nogil:
+    """`count` bytes of a flat row."""
+    cdef Py_ssize_t done = 0
+    while done + VECTOR_BYTES <= count:
+        bytes_tile(job, job.packed, taps, done, VECTOR_BYTES, y, VECTOR_BYTES, zero_point, low, high, float_low, float_high, rescaling)
+        done += VECTOR_BYTES
+    if done < count:
+        bytes_tile(job, job.packed, taps, done, count - done, y, count - done, zero_point, low, high, float_low, float_high, rescaling)
+
+
 cdef void find_offsets(const Bytes *job, Taps *taps) noexcept nogil:
     """What all pixels share; the taps that fill the last group have no weight, and the row of zero points for an address."""
     cdef const Problem *problem = job.problem
@@ -225,7 +255,7 @@ cdef void place_at_border(const Bytes *job, Taps *taps, const char *image, Py_ss
 cdef void run_bytes(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef Bytes job
     cdef Taps taps
-    cdef Py_ssize_t image, row, column, tap, window_row, window_column
+    cdef Py_ssize_t image, row, column, tap, count, window_row, window_column
     cdef const char *first
     cdef char *target
     cdef vi16 zero_point = splat_i16(problem.output_zero_point)
@@ -241,7 +271,21 @@ cdef void run_bytes(const Problem *problem, const char *x, char *y, Py_ssize_t b
         target = y + image * problem.y_strides[0] + row * problem.y_strides[1]
         window_row = row * problem.stride_height - problem.pad_top
         window_column = -problem.pad_left
-        for column in range(problem.out_width):
+        column = 0
+        while column < problem.out_width:
+            if job.flat and job.first_column <= column < job.end_column:
+                place_at_border(&job, &taps, x + image * problem.x_strides[0], window_row, window_column)
+                count = (job.end_column - column) * job.channels
+                if job.rescaling == PLAIN:
+                    bytes_run(&job, &taps, target, count, zero_point, low, high, float_low, float_high, PLAIN)
+                elif job.rescaling == ONCE:
+                    bytes_run(&job, &taps, target, count, zero_point, low, high, float_low, float_high, ONCE)
+                else:
+                    bytes_run(&job, &taps, target, count, zero_point, low, high, float_low, float_high, TWICE)
+                target += count
+                window_column += job.end_column - column
+                column = job.end_column
+                continue
             if job.first_row <= row < job.end_row and job.first_column <= column < job.end_column:
                 first = x + (image * problem.x_strides[0] + window_row * problem.x_strides[1] + window_column * problem.x_strides[2])
                 for tap in range(job.taps):
@@ -256,6 +300,7 @@ cdef void run_bytes(const Problem *problem, const char *x, char *y, Py_ssize_t b
                 bytes_pixel(&job, &taps, target, zero_point, low, high, float_low, float_high, TWICE)
             target += problem.y_strides[2]
             window_column += problem.stride_width
+            column += 1
         begin += 1
         row += 1
         if row == problem.out_height:
