@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["TIMING", "LayerReport", "ModelReport", "read_input", "verify"]
 
 TIMING = (
-    "best of repeated calls, memory warm, one call's own cost cancelled on both sides. Here: a batch of many inputs minus a batch of one, "
+    "best of repeated calls, both sides in turns, memory warm, one call's own cost cancelled on both sides. Here: a batch of many inputs minus a batch of one, "
     "over their difference; reference: a model of 5 copies of the layer minus a model of 1, over 4. "
     "call_microseconds is plan(x, out=y) with one input, as Python calls it"
 )
@@ -42,7 +42,7 @@ _UNIT_ROUNDOFF = 2.0**-24
 _COPIES = 5
 # Of arrays that stay in the second-level cache.
 _WARM_BYTES = 1 << 19
-_MEASURE_SECONDS = 0.05
+_MEASURE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def verify(
     for i, (tally, judge) in enumerate(zip(tallies, judges, strict=True)):
         if progress:
             progress(len(feeds) * len(tallies) + i, total, "timing")
-        reports.append(tally.report(_reference_seconds(judge, model, tally)))
+        reports.append(tally.report(_Seconds.of(tally, judge, model)))
     if progress:
         progress(total, total, "done")
     return ModelReport(
@@ -417,8 +417,8 @@ class _Tally:
         self.error_float64 = _larger(self.error_float64, error / largest)
         self.error_reference = _larger(self.error_reference, difference / largest)
 
-    def report(self, reference_seconds: float) -> LayerReport:
-        """Time the layer and sum up."""
+    def report(self, seconds: _Seconds) -> LayerReport:
+        """Sum up."""
         layer, descriptor = self.layer, self.x.descriptor
         offset = total_size = refusal = None
         try:
@@ -426,7 +426,6 @@ class _Tally:
             offset, total_size = info.offset_first_element_in_bytes, info.total_size
         except UnsupportedLayoutError as error:
             refusal = str(error)
-        seconds, call_seconds = self.seconds()
         floating = layer.dtype != "int8"
         return LayerReport(
             subgraph=layer.subgraph,
@@ -454,14 +453,14 @@ class _Tally:
             largest_difference=self.largest_difference,
             relative_error_float64=self.error_float64 if floating else None,
             relative_error_reference=self.error_reference if floating else None,
-            microseconds=seconds * 1e6,
-            reference_microseconds=reference_seconds * 1e6,
-            ratio=reference_seconds / seconds,
-            call_microseconds=call_seconds * 1e6,
+            microseconds=seconds.here * 1e6,
+            reference_microseconds=seconds.reference * 1e6,
+            ratio=seconds.reference / seconds.here,
+            call_microseconds=seconds.call * 1e6,
         )
 
-    def seconds(self) -> tuple[float, float]:
-        """Of one input: in the kernel, and of a whole call; see TIMING."""
+    def batched(self) -> tuple[Callable[[], object], int]:
+        """Give a call on many inputs at once, and how many."""
         batch = min(max(_WARM_BYTES // (self.x.nbytes + self.y.nbytes + 1), 5), 65)
         many = NdArray(self.plan.input_descriptor((batch * self.x.shape[0], *self.x.shape[1:])))
         if self.layer.quantization:
@@ -469,9 +468,7 @@ class _Tally:
         for start in range(0, many.shape[0], self.x.shape[0]):
             many[start : start + self.x.shape[0]] = self.seen
         many_out = NdArray(self.plan.output_descriptor(many))
-        call, batched = _seconds([lambda: self.plan(self.x, out=self.y), lambda: self.plan(many, out=many_out)])
-        # A kernel too short for the clock costs more than nothing, and no more than its call.
-        return min(max((batched - call) / (batch - 1), 1e-9), call), call
+        return lambda: self.plan(many, out=many_out), batch
 
 
 def _larger(so_far: float, values: _Array) -> float:
@@ -527,12 +524,25 @@ def _seconds(calls: Sequence[Callable[[], object]]) -> list[float]:
     return best
 
 
-def _reference_seconds(judge: type[Reference], model: TfliteModel, tally: _Tally) -> float:
-    """Seconds of the reference kernel alone, see TIMING."""
-    alone = []
-    for copies in (1, _COPIES):
-        interpreter = one_layer(judge, model, tally.layer, tally.seen.shape, copies)
-        interpreter.run([tally.seen])
-        alone.append(interpreter)
-    one, several = _seconds([interpreter.invoke for interpreter in alone])
-    return min(max((several - one) / (_COPIES - 1), 1e-9), one)
+@dataclass(frozen=True)
+class _Seconds:
+    """Of one input: in the kernel here, of a whole call here, in the kernel of the reference; see TIMING."""
+
+    here: float
+    call: float
+    reference: float
+
+    @classmethod
+    def of(cls, tally: _Tally, judge: type[Reference], model: TfliteModel) -> _Seconds:
+        """Measure all sides in turns, so that a machine that changes its speed changes it for all."""
+        alone = [one_layer(judge, model, tally.layer, tally.seen.shape, copies) for copies in (1, _COPIES)]
+        for interpreter in alone:
+            interpreter.run([tally.seen])
+        many, batch = tally.batched()
+        call, batched, one, several = _seconds([lambda: tally.plan(tally.x, out=tally.y), many, alone[0].invoke, alone[1].invoke])
+        # A kernel too short for the clock costs more than nothing, and no more than its call.
+        return cls(
+            here=min(max((batched - call) / (batch - 1), 1e-9), call),
+            call=call,
+            reference=min(max((several - one) / (_COPIES - 1), 1e-9), one),
+        )
