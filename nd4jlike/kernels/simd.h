@@ -337,8 +337,9 @@ WORD vi16 add_saturated_i16(vi16 a, vi16 b)
 }
 WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
 {
-    value = value < low ? low : value;
-    return value > high ? high : value;
+    vi16 below = value < low, above = value > high;
+    value = (below & low) | (~below & value);
+    return (above & high) | (~above & value);
 }
 
 #endif
