@@ -82,14 +82,6 @@ cdef bint hosting_reach(const Layout *layout, Py_ssize_t *low, Py_ssize_t *high)
     return True
 
 
-cdef bint is_empty_layout(const Layout *layout) noexcept nogil:
-    cdef int i
-    for i in range(layout.rank):
-        if layout.shape[i] == 0:
-            return True
-    return False
-
-
 cdef bint is_padded_layout(const Layout *layout) noexcept nogil:
     cdef int i
     for i in range(layout.rank):
@@ -111,7 +103,7 @@ cdef Py_ssize_t even_stride(const Layout *layout, const int *axes) noexcept nogi
     """The stride that visits all elements in the order of `axes`, 0 if none does; axes of one element do not decide."""
     cdef Py_ssize_t ews = 0, expected = 0
     cdef int i, axis
-    if layout.block_count > 0 or is_empty_layout(layout):
+    if layout.block_count > 0 or layout.length == 0:
         return 0
     for i in range(layout.rank - 1, -1, -1):
         axis = axes[i]
@@ -598,7 +590,7 @@ cdef class ShapeDescriptor:
     @property
     def is_empty(self):
         """Whether an extent is 0."""
-        return is_empty_layout(&self.layout)
+        return self.layout.length == 0
 
     @property
     def is_scalar(self):
@@ -608,7 +600,7 @@ cdef class ShapeDescriptor:
     @property
     def is_contiguous(self):
         """Whether the logical elements fill one gapless run of memory, in whatever order."""
-        if is_empty_layout(&self.layout):
+        if self.layout.length == 0:
             return True
         if self.layout.block_count:
             return self.padded_shape == self.shape and self.tag is not None
@@ -617,7 +609,7 @@ cdef class ShapeDescriptor:
     @property
     def tag(self):
         """Canonical layout tag (``"aBcd8b"``) where the strides are those of a dense or padded buffer, else None."""
-        if is_empty_layout(&self.layout) and not any(self.strides):
+        if self.layout.length == 0 and not any(self.strides):
             return tags.canonical(self.axes, self.inner_blocks)
         if self.strides == tag_strides(self.axes, self.padded_shape, self.inner_blocks):
             return tags.canonical(self.axes, self.inner_blocks)
@@ -647,7 +639,7 @@ cdef class ShapeDescriptor:
         cdef Layout *layout = &self.layout
         cdef Py_ssize_t low, high, with_units, without_units
         cdef str broken
-        if is_empty_layout(layout):
+        if layout.length == 0:
             return ShapeStatus.OK
         details = {}
         broken, with_units = scan(layout, False)
@@ -690,7 +682,7 @@ cdef class ShapeDescriptor:
         480
         """
         cdef Py_ssize_t low, high
-        if is_empty_layout(&self.layout):
+        if self.layout.length == 0:
             return 0
         hosting_reach(&self.layout, &low, &high)
         if low < 0:
@@ -717,7 +709,7 @@ cdef class ShapeDescriptor:
         cdef Py_ssize_t index[MAX_RANK]
         cdef Py_ssize_t span, best, i
         cdef int axis
-        if is_empty_layout(&self.layout):
+        if self.layout.length == 0:
             return 0
         for axis in range(self.layout.rank):
             index[axis] = 0
@@ -873,7 +865,7 @@ cdef class ShapeDescriptor:
         ShapeDescriptor('float32', 'c', (5, 8))
         """
         cdef Py_ssize_t low
-        if is_empty_layout(&self.layout):
+        if self.layout.length == 0:
             return self
         # The hosting cells of a view with reversed axes start at its own first element.
         low = self.layout.offset

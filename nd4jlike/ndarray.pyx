@@ -51,9 +51,8 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
     """Whether the elements are one dense run in c (or f) order of the axes."""
     cdef Py_ssize_t expected = 1
     cdef int i, axis
-    for i in range(layout.rank):
-        if layout.shape[i] == 0:
-            return True
+    if layout.length == 0:
+        return True
     for i in range(layout.rank):
         axis = i if fortran else layout.rank - 1 - i
         if layout.shape[axis] != 1:
@@ -126,15 +125,6 @@ cdef char *first_cell(const Layout *layout, char *base) noexcept nogil:
     for i in range(layout.rank):
         offset -= layout.padding_offsets[i] * layout.strides[i]
     return base + offset * layout.itemsize
-
-
-cdef bint has_empty_host(const Layout *layout) noexcept nogil:
-    # An empty array has no memory, however much padding is declared.
-    cdef int i
-    for i in range(layout.rank):
-        if layout.shape[i] == 0:
-            return True
-    return False
 
 
 cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *format) except -1:
@@ -418,7 +408,7 @@ cdef class NdArray:
             return self.buffer.fill_bits == bits
         if layout.block_count:
             return False
-        return has_empty_host(layout) or visit_padding(layout, 0, first_cell(layout, self.buffer.data), False, False, bits)
+        return layout.length == 0 or visit_padding(layout, 0, first_cell(layout, self.buffer.data), False, False, bits)
 
     @property
     def shape(self):
@@ -510,7 +500,7 @@ cdef class NdArray:
         cdef char *start
         if self.readonly:
             raise LayoutError(f"the array is read-only: {self.descriptor!r}")
-        if has_empty_host(layout):
+        if layout.length == 0:  # no memory, however much padding is declared
             return
         if layout.block_count:
             flat_cells(self)[self._padding_cells()] = np.frombuffer(int(bits).to_bytes(8, "little")[:layout.itemsize], dtypes.bits_dtype(self.dtype))[0]
@@ -583,7 +573,7 @@ cdef class NdArray:
 
     def _padding_cells(self):
         """Offsets of all padding cells, ascending."""
-        if has_empty_host(&self.descriptor.layout):
+        if self.descriptor.layout.length == 0:
             return np.empty(0, np.intp)
         return np.setdiff1d(cell_offsets(self.descriptor.hosting()), cell_offsets(self.descriptor))
 
