@@ -20,7 +20,9 @@ ISA_FLAGS = {
     },
 }
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-MODULES = ["descriptor", "buffer", "ndarray", "kernels.cpu", "depthwise"]
+MODULES = ["descriptor", "buffer", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise"]
+# The kernels, and the instruction sets that have a build of their own; the others use that of the next slower one.
+KERNELS = {"depthwise": ("baseline", "avx2", "avx512", "avx512_vnni"), "reorder": ("baseline", "avx2", "avx512")}
 
 # Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
@@ -50,7 +52,8 @@ def extension(module, flags=()):
 
 
 extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
-extensions += [extension(f"nd4jlike.kernels._depthwise_{isa}", flags) for isa, flags in ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]}).items()]
+isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
+extensions += [extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa]) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags]
 extensions.append(extension("nd4jlike._cyutility"))
 
 setup(

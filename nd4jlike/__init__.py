@@ -18,6 +18,7 @@ from nd4jlike.errors import (
 from nd4jlike.ndarray import NdArray
 from nd4jlike.padding import PaddingReport
 from nd4jlike.quantization import Quantization
+from nd4jlike.reorder import reorder
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "full_like",
     "array",
     "asarray",
+    "reorder",
     "DepthwiseConv2d",
     "depthwise_conv2d",
     "Quantization",

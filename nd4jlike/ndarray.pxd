@@ -22,3 +22,6 @@ cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor)
 
 # NdArray as it is; anything that exports a buffer wrapped zero-copy. Others, and copies, are for `nd4jlike.asarray`.
 cdef NdArray as_ndarray(object x)
+
+# The bits of one element that holds `value`, zero-extended.
+cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF

@@ -267,8 +267,7 @@ cdef int assign(NdArray array, object value) except -1:
     return 0
 
 
-cdef uint64_t element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:
-    """The bits of one element that holds `value`, zero-extended."""
+cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:
     cell = np.zeros((), dtypes.bits_dtype(dtype))
     try:
         np.copyto(cell, encoded(dtype, value), casting="same_kind")

@@ -101,7 +101,8 @@ def load(kernel: str, isa: str | None = None) -> object:
     Returns
     -------
     capsule
-        A ``KernelTable`` of ``problem.pxd``, under the name ``nd4jlike.kernels.KernelTable``.
+        A ``KernelTable`` of ``problem.pxd``, under the name ``nd4jlike.kernels.KernelTable``; for ``"reorder"`` a ``MoveTable`` of
+        ``patch.pxd``. A kernel without a build for the instruction set has that of the next slower one.
 
     Raises
     ------
@@ -115,11 +116,11 @@ def load(kernel: str, isa: str | None = None) -> object:
     'PyCapsule'
     """
     isa = chosen() if isa is None else _usable(isa, f"isa={isa!r}")
-    try:
-        module = importlib.import_module(f"nd4jlike.kernels._{kernel}_{isa}")
-    except ModuleNotFoundError as error:
-        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise for {', '.join(available())}") from error
-    table: object = module.KERNEL_TABLE
+    usable = compiled()[compiled().index(isa) :: -1]
+    build = next((name for level in usable if (name := f"_{kernel}_{level}") in _MODULES), None)
+    if build is None:
+        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise and reorder for {', '.join(available())}")
+    table: object = importlib.import_module(f"nd4jlike.kernels.{build}").KERNEL_TABLE
     return table
 
 

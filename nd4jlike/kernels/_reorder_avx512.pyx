@@ -1,0 +1,3 @@
+include "reorder.pxi"
+
+KERNEL_TABLE = export(b"avx512")

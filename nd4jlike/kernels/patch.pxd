@@ -1,0 +1,53 @@
+# What moves cells, as numbers and pointers: all that a kernel of a reorder knows (ADR 0004, 0009). All distances are in bytes.
+
+
+# A tile that changes rows into columns: cell (r, c) lies at source + r*row + c*width and goes to target + c*column + r*width.
+cdef struct Patch:
+    const char *source
+    char *target
+    Py_ssize_t rows, columns
+    # `row` may have any sign; `column` is at least rows*width.
+    Py_ssize_t row, column
+    # Rows to write: those from `rows` on are filled with the cell that FILL_BYTES bytes from `fill` on hold, over and over.
+    Py_ssize_t room
+    const char *fill
+    # Bytes in front of it, from the first cell on, may be read.
+    const char *end
+    # Whether to store past the caches, where a column is a run of whole cache lines.
+    bint stream
+
+
+# Runs of `bytes` bytes: run (i, j) lies at source + i*source_outer + j*source_inner.
+cdef struct Runs:
+    const char *source
+    char *target
+    Py_ssize_t bytes, outer, inner
+    Py_ssize_t source_outer, source_inner, target_outer, target_inner
+
+
+# Conversions, all between float32 and something narrower.
+cdef enum:
+    TO_HALF
+    FROM_HALF
+    TO_BRAIN
+    FROM_BRAIN
+    TO_CODES
+    FROM_CODES
+    CONVERSIONS
+
+
+cdef enum:
+    # Columns of a patch with room beyond its rows.
+    FILLED_COLUMNS = 256
+    FILL_BYTES = FILLED_COLUMNS * 8 + 64
+    WIDTHS = 4
+
+
+# Exported by every _reorder_<isa> module as a capsule named KERNEL_TABLE.
+cdef struct MoveTable:
+    const char *isa
+    # By the logarithm of the width of a cell: 1, 2, 4, 8 bytes.
+    void (*turn[WIDTHS])(const Patch *patch) noexcept nogil
+    void (*copy)(const Runs *runs) noexcept nogil
+    # `count` dense numbers; code = round(number / scale) + zero_point.
+    void (*convert[CONVERSIONS])(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil

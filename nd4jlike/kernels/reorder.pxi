@@ -1,0 +1,284 @@
+# The kernels of a reorder: one text, compiled once for each instruction set (ADR 0004, 0009).
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+from nd4jlike.kernels.patch cimport (
+    FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
+)
+
+include "simd.pxi"
+
+cdef extern from "tiles.h" nogil:
+    ctypedef unsigned short vhalves
+    ctypedef signed char vi8
+    const int PIECE
+    const int PIECES
+    const int LINE
+    void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
+    void move_some(int width, int groups, const char **rows, Py_ssize_t offset, char *target, Py_ssize_t column, Py_ssize_t bytes, Py_ssize_t columns)
+    void copy_run(char *target, const char *source, Py_ssize_t bytes)
+    void stream_end()
+    vhalves half_of_f32(vf32 value)
+    vf32 f32_of_half(vhalves half)
+    vhalves brain_of_f32(vf32 value)
+    vf32 f32_of_brain(vhalves brain)
+    vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
+    vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point)
+
+cdef enum:
+    ROWS = 64  # of the largest tile: bytes, in vectors of four pieces
+    LINE_BYTES = 64
+
+ctypedef fused cell:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+# What float32 is converted to and from: bits of float16, bits of bfloat16, int8.
+ctypedef unsigned short half
+ctypedef short brain
+ctypedef signed char code
+
+ctypedef fused narrower:
+    half
+    brain
+    code
+
+
+cdef inline void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ssize_t end, int groups, const cell *kind) noexcept nogil:
+    """Columns [column, end) of the tile of rows that starts at `row`: some rows or columns of it are missing. `kind` is not read."""
+    cdef const char *rows[ROWS]
+    cdef char copy[ROWS][LINE_BYTES]
+    cdef Py_ssize_t width = sizeof(cell)
+    cdef Py_ssize_t tile_rows = groups * PIECE // width
+    cdef Py_ssize_t tile_columns = PIECES // groups * PIECE // width
+    cdef Py_ssize_t valid = max(0, min(tile_rows, patch.rows - row)), bytes = min(tile_rows, patch.room - row) * width
+    cdef Py_ssize_t count, offset, i
+    cdef char *target = patch.target + row * width
+    for i in range(valid):
+        rows[i] = patch.source + (row + i) * patch.row
+    for i in range(valid, tile_rows):
+        rows[i] = patch.fill if patch.room > patch.rows else rows[0]
+
+    while column < end:
+        count = min(tile_columns, end - column)
+        offset = column * width
+        if count < tile_columns and valid and rows[valid - 1 if patch.row > 0 else 0] + offset + tile_columns * width > patch.end:
+            for i in range(valid):
+                memcpy(copy[i], rows[i] + offset, <size_t> (count * width))
+                rows[i] = copy[i] - offset
+            if patch.room <= patch.rows:
+                for i in range(valid, tile_rows):
+                    rows[i] = rows[0]
+        if groups == PIECES:
+            move_some(sizeof(cell), PIECES, rows, offset, target + column * patch.column, patch.column, bytes, count)
+        elif groups * 2 == PIECES:
+            move_some(sizeof(cell), (PIECES + 1) // 2, rows, offset, target + column * patch.column, patch.column, bytes, count)
+        else:
+            move_some(sizeof(cell), (PIECES + 3) // 4, rows, offset, target + column * patch.column, patch.column, bytes, count)
+        column += tile_columns
+
+
+cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ssize_t end, int groups, bint stream, const cell *kind) noexcept nogil:
+    """Columns [column, end) of one tile of rows, all of them there; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell)
+    cdef Py_ssize_t tile_columns = PIECES // groups * PIECE // width
+    cdef const char *source = patch.source + row * patch.row
+    cdef char *target = patch.target + row * width
+    while column + tile_columns <= end:
+        move_tile(sizeof(cell), groups, stream, source + column * width, patch.row, target + column * patch.column, patch.column)
+        column += tile_columns
+    if column < end:
+        turn_edge(patch, row, column, end, groups, kind)
+
+
+cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
+    """Rows into columns; `kind` is not read.
+
+    By cache lines: what is read of a row and what is written of a column are whole lines before the next ones are touched.
+    """
+    cdef Py_ssize_t width = sizeof(cell)
+    cdef Py_ssize_t piece = PIECE // width, line = LINE_BYTES // width
+    cdef Py_ssize_t top = 0, bottom, left, right, row
+    cdef int groups
+    cdef bint whole = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
+    while top < patch.room:
+        bottom = min(top + line, patch.room)
+        left = 0
+        while left < patch.columns:
+            right = min(left + line, patch.columns)
+            row = top
+            if whole and min(bottom, patch.rows) == top + line and right == left + line:
+                while row < bottom:
+                    turn_rows(patch, row, left, right, PIECES, True, kind)
+                    row += PIECES * piece
+            while row + PIECES * piece <= min(bottom, patch.rows):
+                turn_rows(patch, row, left, right, PIECES, False, kind)
+                row += PIECES * piece
+            while row < bottom:
+                # What is left of a line: the largest tile that fits, or the smallest one over the rest.
+                groups = PIECES
+                while groups > 1 and PIECES // groups < 4 and groups * piece > bottom - row:
+                    groups //= 2
+                if row + groups * piece > patch.rows:
+                    turn_edge(patch, row, left, right, groups, kind)
+                elif groups * 2 == PIECES:
+                    turn_rows(patch, row, left, right, (PIECES + 1) // 2, False, kind)
+                else:
+                    turn_rows(patch, row, left, right, (PIECES + 3) // 4, False, kind)
+                row += groups * piece
+            left += line
+        top += line
+    if whole:
+        stream_end()
+
+
+cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
+    """Runs that are cells; `kind` is not read."""
+    cdef Py_ssize_t i, j
+    cdef const char *source
+    cdef char *target
+    cdef cell value
+    for i in range(runs.outer):
+        source = runs.source + i * runs.source_outer
+        target = runs.target + i * runs.target_outer
+        if runs.source_inner == 0 and runs.target_inner == sizeof(cell):
+            memcpy(&value, source, sizeof(cell))
+            for j in range(runs.inner):
+                memcpy(target + j * <Py_ssize_t> sizeof(cell), &value, sizeof(cell))
+        elif runs.target_inner == sizeof(cell):
+            for j in range(runs.inner):
+                memcpy(target + j * <Py_ssize_t> sizeof(cell), source + j * runs.source_inner, sizeof(cell))
+        else:
+            for j in range(runs.inner):
+                memcpy(target + j * runs.target_inner, source + j * runs.source_inner, sizeof(cell))
+
+
+cdef inline void copy_pieces(const Runs *runs, Py_ssize_t bytes) noexcept nogil:
+    """Runs of `bytes`, a constant of a few pieces."""
+    cdef Py_ssize_t i, j
+    for i in range(runs.outer):
+        for j in range(runs.inner):
+            memcpy(runs.target + i * runs.target_outer + j * runs.target_inner, runs.source + i * runs.source_outer + j * runs.source_inner, <size_t> bytes)
+
+
+cdef void copy(const Runs *runs) noexcept nogil:
+    cdef Py_ssize_t i, j
+    if runs.bytes == 4:
+        copy_cells[uint32_t](runs, NULL)
+    elif runs.bytes == 1:
+        copy_cells[uint8_t](runs, NULL)
+    elif runs.bytes == 2:
+        copy_cells[uint16_t](runs, NULL)
+    elif runs.bytes == 8:
+        copy_cells[uint64_t](runs, NULL)
+    elif runs.bytes == 16:
+        copy_pieces(runs, 16)
+    elif runs.bytes == 32:
+        copy_pieces(runs, 32)
+    elif runs.bytes == 64:
+        copy_pieces(runs, 64)
+    else:
+        for i in range(runs.outer):
+            for j in range(runs.inner):
+                copy_run(runs.target + i * runs.target_outer + j * runs.target_inner, runs.source + i * runs.source_outer + j * runs.source_inner, runs.bytes)
+
+
+cdef void turn_1(const Patch *patch) noexcept nogil:
+    turn[uint8_t](patch, NULL)
+
+
+cdef void turn_2(const Patch *patch) noexcept nogil:
+    turn[uint16_t](patch, NULL)
+
+
+cdef void turn_4(const Patch *patch) noexcept nogil:
+    turn[uint32_t](patch, NULL)
+
+
+cdef void turn_8(const Patch *patch) noexcept nogil:
+    turn[uint64_t](patch, NULL)
+
+
+cdef inline void narrow(const float *source, narrower *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    """Dense float32 numbers to half as many bits, or a quarter."""
+    cdef vf32 steps = splat_f32(scale), low = splat_f32(-128 - zero_point), high = splat_f32(127 - zero_point)
+    cdef vi32 zero = splat_i32(zero_point)
+    cdef vhalves halves
+    cdef vi8 codes
+    cdef Py_ssize_t i = 0, some
+    while i < count:
+        some = min(count - i, LANES)
+        if narrower is code:
+            codes = quantized(load_f32(source + i, some), steps, low, high, zero)
+            copy_run(<char *> (target + i), <const char *> &codes, some)
+        else:
+            if narrower is half:
+                halves = half_of_f32(load_f32(source + i, some))
+            else:
+                halves = brain_of_f32(load_f32(source + i, some))
+            copy_run(<char *> (target + i), <const char *> &halves, some * 2)
+        i += LANES
+
+
+cdef inline void widen(const narrower *source, float *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    """And back."""
+    cdef vf32 steps = splat_f32(scale)
+    cdef vi32 zero = splat_i32(zero_point)
+    cdef vhalves halves
+    cdef vi8 codes
+    cdef Py_ssize_t i = 0, some
+    memset(&halves, 0, sizeof(halves))
+    memset(&codes, 0, sizeof(codes))
+    while i < count:
+        some = min(count - i, LANES)
+        if narrower is code:
+            copy_run(<char *> &codes, <const char *> (source + i), some)
+            store_f32(target + i, dequantized(codes, steps, zero), some)
+        else:
+            copy_run(<char *> &halves, <const char *> (source + i), some * 2)
+            if narrower is half:
+                store_f32(target + i, f32_of_half(halves), some)
+            else:
+                store_f32(target + i, f32_of_brain(halves), some)
+        i += LANES
+
+
+cdef void to_half(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    narrow(<const float *> source, <half *> target, count, scale, zero_point)
+
+
+cdef void from_half(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    widen(<const half *> source, <float *> target, count, scale, zero_point)
+
+
+cdef void to_brain(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    narrow(<const float *> source, <brain *> target, count, scale, zero_point)
+
+
+cdef void from_brain(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    widen(<const brain *> source, <float *> target, count, scale, zero_point)
+
+
+cdef void to_codes(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    narrow(<const float *> source, <code *> target, count, scale, zero_point)
+
+
+cdef void from_codes(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
+    widen(<const code *> source, <float *> target, count, scale, zero_point)
+
+
+cdef MoveTable table
+
+
+cdef object export(const char *isa):
+    """The capsule of this module's table; `isa` is a literal."""
+    table.isa = isa
+    table.turn[0], table.turn[1], table.turn[2], table.turn[3] = turn_1, turn_2, turn_4, turn_8
+    table.copy = copy
+    table.convert[TO_HALF], table.convert[FROM_HALF] = to_half, from_half
+    table.convert[TO_BRAIN], table.convert[FROM_BRAIN] = to_brain, from_brain
+    table.convert[TO_CODES], table.convert[FROM_CODES] = to_codes, from_codes
+    return PyCapsule_New(&table, "nd4jlike.kernels.MoveTable", NULL)

@@ -1,0 +1,294 @@
+/* The words of a reorder: moving cells of 1, 2, 4 or 8 bytes, and tiles of them that change rows into columns (ADR 0004, 0009).
+ *
+ * A vector has PIECES pieces of 16 bytes. A piece holds PIECE / width cells of `width` bytes, and so many vectors are one tile: their pieces are
+ * turned each by itself, so that loads choose which row each piece is of, and stores find whole runs of a column. `groups` is how many pieces of
+ * a vector belong to one column: PIECES, a half or a quarter of it; the other pieces are further columns.
+ * All distances are in bytes. Called with constants, every branch on `width`, `groups` and `stream` disappears.
+ */
+#ifndef ND4JLIKE_TILES_H
+#define ND4JLIKE_TILES_H
+
+#include "simd.h"
+
+enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, LINE = 64 };
+
+#if defined(__x86_64__)
+#define ZIP(half, bits, a, b) UNPACK(half, bits, a, b)
+#else
+#define ZIP_lo_8 {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
+#define ZIP_hi_8 {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
+#define ZIP_lo_16 {0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23}
+#define ZIP_hi_16 {8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31}
+#define ZIP_lo_32 {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23}
+#define ZIP_hi_32 {8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31}
+#define ZIP_lo_64 {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23}
+#define ZIP_hi_64 {8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31}
+#define ZIP(half, bits, a, b) __builtin_shuffle((a), (b), (vbytes)ZIP_##half##_##bits)
+#endif
+
+typedef int8_t vpiece __attribute__((vector_size(16), aligned(1), may_alias));
+
+WORD vbytes vector_of(const char *a, const char *b, const char *c, const char *d)
+{
+#if VECTOR_BYTES == 64
+    __m512i value = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)a));
+    value = _mm512_inserti32x4(value, _mm_loadu_si128((const __m128i *)b), 1);
+    value = _mm512_inserti32x4(value, _mm_loadu_si128((const __m128i *)c), 2);
+    return (vbytes)_mm512_inserti32x4(value, _mm_loadu_si128((const __m128i *)d), 3);
+#elif VECTOR_BYTES == 32
+    (void)c, (void)d;
+    return (vbytes)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)a)), _mm_loadu_si128((const __m128i *)b), 1);
+#else
+    (void)b, (void)c, (void)d;
+    return *(const vbytes *)a;
+#endif
+}
+
+/* Pieces [group * groups, (group + 1) * groups) of a vector, to `target`. */
+WORD void store_pieces(char *target, vbytes value, int groups, int group)
+{
+    if (groups == PIECES)
+        *(vbytes *)target = value;
+#if VECTOR_BYTES == 64
+    else if (groups == 2)
+        _mm256_storeu_si256((__m256i *)target, group ? _mm512_extracti64x4_epi64((__m512i)value, 1) : _mm512_castsi512_si256((__m512i)value));
+    else
+        switch (group) {
+        case 0: _mm_storeu_si128((__m128i *)target, _mm512_castsi512_si128((__m512i)value)); break;
+        case 1: _mm_storeu_si128((__m128i *)target, _mm512_extracti32x4_epi32((__m512i)value, 1)); break;
+        case 2: _mm_storeu_si128((__m128i *)target, _mm512_extracti32x4_epi32((__m512i)value, 2)); break;
+        default: _mm_storeu_si128((__m128i *)target, _mm512_extracti32x4_epi32((__m512i)value, 3));
+        }
+#elif VECTOR_BYTES == 32
+    else
+        _mm_storeu_si128((__m128i *)target, group ? _mm256_extracti128_si256((__m256i)value, 1) : _mm256_castsi256_si128((__m256i)value));
+#else
+    (void)group;
+#endif
+}
+
+/* Past the caches; whole vectors at multiples of their size. */
+WORD void stream_vector(char *target, vbytes value)
+{
+#if VECTOR_BYTES == 64
+    _mm512_stream_si512((__m512i *)target, (__m512i)value);
+#elif VECTOR_BYTES == 32
+    _mm256_stream_si256((__m256i *)target, (__m256i)value);
+#elif defined(__SSE2__)
+    _mm_stream_si128((__m128i *)target, (__m128i)value);
+#else
+    *(vbytes *)target = value;
+#endif
+}
+
+/* Before others may see what was streamed. */
+WORD void stream_end(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+/* The first `bytes` bytes of a run, 0 <= bytes <= VECTOR_BYTES. */
+WORD void copy_some(char *target, const char *source, ptrdiff_t bytes)
+{
+#if VECTOR_BYTES == 64
+    __mmask64 mask = bytes < 64 ? ((__mmask64)1 << bytes) - 1 : ~(__mmask64)0;
+    _mm512_mask_storeu_epi8(target, mask, _mm512_maskz_loadu_epi8(mask, source));
+#else
+    /* The last bytes overlap the first ones, all of them loaded before any is stored. */
+    if (bytes >= 16) {
+        vpiece first = *(const vpiece *)source, last = *(const vpiece *)(source + bytes - 16);
+        *(vpiece *)target = first;
+        *(vpiece *)(target + bytes - 16) = last;
+    } else if (bytes >= 8) {
+        uint64_t first, last;
+        memcpy(&first, source, 8), memcpy(&last, source + bytes - 8, 8);
+        memcpy(target, &first, 8), memcpy(target + bytes - 8, &last, 8);
+    } else if (bytes >= 4) {
+        uint32_t first, last;
+        memcpy(&first, source, 4), memcpy(&last, source + bytes - 4, 4);
+        memcpy(target, &first, 4), memcpy(target + bytes - 4, &last, 4);
+    } else if (bytes >= 2) {
+        uint16_t first, last;
+        memcpy(&first, source, 2), memcpy(&last, source + bytes - 2, 2);
+        memcpy(target, &first, 2), memcpy(target + bytes - 2, &last, 2);
+    } else if (bytes) {
+        *target = *source;
+    }
+#endif
+}
+
+/* A run of any length. */
+WORD void copy_run(char *target, const char *source, ptrdiff_t bytes)
+{
+    ptrdiff_t done = 0;
+    if (bytes >= 2048) {
+        memcpy(target, source, (size_t)bytes);
+        return;
+    }
+    for (; done + VECTOR_BYTES <= bytes; done += VECTOR_BYTES)
+        *(vbytes *)(target + done) = *(const vbytes *)(source + done);
+    if (done < bytes)
+        copy_some(target + done, source + done, bytes - done);
+}
+
+/* The first `bytes` bytes of a group of pieces; they may be fewer than a piece. */
+WORD void store_some(char *target, vbytes value, int groups, int group, ptrdiff_t bytes)
+{
+#if VECTOR_BYTES == 64
+    /* The masked store starts before `target`, and writes nothing there. */
+    __mmask64 mask = (((__mmask64)1 << bytes) - 1) << (group * groups * PIECE);
+    _mm512_mask_storeu_epi8(target - group * groups * PIECE, mask, (__m512i)value);
+#else
+    /* Room on both sides that no copy reaches: the compiler does not see that, and warns. */
+    vbytes cells[3] = {{0}, value, {0}};
+    copy_some(target, (const char *)&cells[1] + group * groups * PIECE, bytes);
+#endif
+}
+
+/* Rows into columns, within each piece: `count` = PIECE / width vectors. Each step interleaves the first half of the vectors with the second. */
+#define TURN_STEP(bits, count, to, from)                       \
+    _Pragma("GCC unroll 8") for (int i = 0; i < count / 2; i++) \
+    {                                                          \
+        to[2 * i] = ZIP(lo, bits, from[i], from[i + count / 2]); \
+        to[2 * i + 1] = ZIP(hi, bits, from[i], from[i + count / 2]); \
+    }
+
+WORD void turn(int width, vbytes *cells)
+{
+    vbytes other[PIECE];
+    switch (width) {
+    case 8:
+        TURN_STEP(64, 2, other, cells)
+        cells[0] = other[0], cells[1] = other[1];
+        break;
+    case 4:
+        TURN_STEP(32, 4, other, cells)
+        TURN_STEP(32, 4, cells, other)
+        break;
+    case 2:
+        TURN_STEP(16, 8, other, cells)
+        TURN_STEP(16, 8, cells, other)
+        TURN_STEP(16, 8, other, cells)
+        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) cells[i] = other[i];
+        break;
+    default:
+        TURN_STEP(8, 16, other, cells)
+        TURN_STEP(8, 16, cells, other)
+        TURN_STEP(8, 16, other, cells)
+        TURN_STEP(8, 16, cells, other)
+    }
+}
+
+/* Rows of a tile are `row` apart; cells of a row, next to each other, become columns that are `column` apart. Reads groups * PIECE / width rows,
+ * of each PIECES / groups * PIECE bytes; writes groups * PIECE bytes of each of PIECES / groups * PIECE / width columns. */
+WORD void move_tile(int width, int groups, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+{
+    vbytes cells[PIECE];
+    const int count = PIECE / width;
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+        const char *first = source + k * row;
+#define PIECE_AT(s) (first + (s) % groups * count * row + (s) / groups * PIECE)
+        cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
+#undef PIECE_AT
+    }
+    turn(width, cells);
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+        if (stream)
+            stream_vector(target + k * column, cells[k]);
+        else
+            _Pragma("GCC unroll 4") for (int group = 0; group < PIECES / groups; group++)
+                store_pieces(target + (group * count + k) * column, cells[k], groups, group);
+    }
+}
+
+/* The same for rows at any addresses, `offset` added, and for the first `bytes` bytes of the first `columns` columns. */
+WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t offset, char *target, ptrdiff_t column, ptrdiff_t bytes, ptrdiff_t columns)
+{
+    vbytes cells[PIECE];
+    const int count = PIECE / width;
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+#define PIECE_AT(s) (rows[k + (s) % groups * count] + offset + (s) / groups * PIECE)
+        cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
+#undef PIECE_AT
+    }
+    turn(width, cells);
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+        _Pragma("GCC unroll 4") for (int group = 0; group < PIECES / groups; group++)
+        {
+            if (group * count + k >= columns)
+                continue;
+            if (bytes == groups * PIECE)
+                store_pieces(target + (group * count + k) * column, cells[k], groups, group);
+            else
+                store_some(target + (group * count + k) * column, cells[k], groups, group, bytes);
+        }
+}
+
+/* Conversions of float32 (ADR 0009): to nearest, half to even; NaN stays NaN, made quiet, with its sign and upper bits. */
+typedef uint16_t vhalves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+
+#define SELECT(mask, yes, no) (((vu32)(mask) & (vu32)(yes)) | (~(vu32)(mask) & (vu32)(no)))
+
+WORD vhalves brain_of_f32(vf32 value)
+{
+    vu32 bits = (vu32)value;
+    vu32 rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
+}
+
+WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
+
+WORD vhalves half_of_f32(vf32 value)
+{
+#if VECTOR_BYTES == 64
+    return (vhalves)_mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif VECTOR_BYTES == 32
+    return (vhalves)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+    vu32 bits = (vu32)value & 0x7FFFFFFF, sign = ((vu32)value >> 16) & 0x8000;
+    /* Exponents move by 127 - 15; below the smallest normal one, adding 0.5 leaves the half's bits at the end, rounded by the addition itself. */
+    vu32 normal = (bits - ((127 - 15) << 23) + 0xFFF + ((bits >> 13) & 1)) >> 13;
+    vu32 small = (vu32)((vf32)bits + 0.5f) - 0x3F000000;
+    vu32 half = SELECT((vi32)bits < 113 << 23, small, normal);
+    half = SELECT((vi32)bits >= 143 << 23, 0x7C00 - (vu32){0}, half);
+    half = SELECT(value != value, ((bits >> 13) & 0x3FF) | 0x7E00, half);
+    return __builtin_convertvector(half | sign, vhalves);
+#endif
+}
+
+WORD vf32 f32_of_half(vhalves half)
+{
+#if VECTOR_BYTES == 64
+    return (vf32)_mm512_cvtph_ps((__m256i)half);
+#elif VECTOR_BYTES == 32
+    return (vf32)_mm256_cvtph_ps((__m128i)half);
+#else
+    vu32 wide = __builtin_convertvector(half, vu32), sign = (wide & 0x8000) << 16, bits = (wide & 0x7FFF) << 13;
+    vu32 normal = bits + ((127 - 15) << 23);
+    /* An integer times the smallest half; exact. */
+    vu32 small = (vu32)(__builtin_convertvector((vi32)(wide & 0x7FFF), vf32) * 5.9604644775390625e-8f);
+    vu32 special = bits | 0x7F800000 | ((vu32)((vi32)bits > 31 << 23) & 0x400000);
+    vu32 result = SELECT((vi32)bits < 1 << 23, small, normal);
+    return (vf32)(SELECT((vi32)bits >= 31 << 23, special, result) | sign);
+#endif
+}
+
+/* round(value / scale) + zero_point, saturated; low and high are -128 and 127 without the zero point, and NaN counts as 0. */
+WORD vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
+{
+    /* 1.5 * 2**23: one unit in the last place of the sum is 1, so the addition itself rounds, and the low mantissa bits are the integer. */
+    const vf32 magic = splat_f32(12582912.0f);
+    vf32 ratio = value / scale;
+    ratio = (vf32)((vi32)ratio & (vi32)(ratio == ratio));
+    vi32 code = (vi32)(at_most_f32(at_least_f32(ratio, low), high) + magic) - (vi32)magic + zero_point;
+    return narrow_i32(code);
+}
+
+WORD vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point) { return __builtin_convertvector(widen_i8(code) - zero_point, vf32) * scale; }
+
+#endif

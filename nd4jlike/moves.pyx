@@ -1,0 +1,463 @@
+"""Moves: the elements of one layout to the places of another (ADR 0009). For the floors above; nothing here is public.
+
+A blocked axis is several loops, its digits: a box of elements becomes nests of plain loops, one for each whole or partial block at its ends.
+A nest is simplified (loops that run on are one), and its two loops that matter, the fastest of the source and the fastest of the target, are
+handed to a kernel: a tile that changes rows into columns, or a copy of runs.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.string cimport memcpy
+
+from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout
+from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, MoveTable, Patch, Runs
+
+import os
+
+from nd4jlike.kernels import dispatch
+
+cdef extern from "<unistd.h>" nogil:
+    const int _SC_LEVEL3_CACHE_SIZE
+    long sysconf(int name)
+
+cdef enum:
+    MAX_LEVELS = 2 * MAX_BLOCKS + 1
+    MAX_LOOPS = MAX_RANK + 2 * MAX_BLOCKS + 1
+    # Elements that are converted in one go: they, and what they become, stay in a first-level cache.
+    CHUNK = 2048
+    # Rows, and columns, of what a kernel turns in one go: whole pages are too many for a first-level cache, single lines too few for a prefetch.
+    STRIP = 256
+
+# Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
+cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
+
+
+# `extent` cells or runs, this many bytes apart.
+cdef struct Loop:
+    Py_ssize_t extent, source, target
+    # Cells to write in all: those beyond `extent` are filled.
+    Py_ssize_t room
+
+
+cdef struct Nest:
+    int depth
+    # Bytes of one cell, or run.
+    Py_ssize_t width
+    const char *source
+    char *target
+    # Whether all of it is filled, and nothing read.
+    bint filling
+    Loop loops[MAX_LOOPS]
+
+
+cdef struct Job:
+    const MoveTable *table
+    const Layout *source
+    const Layout *target
+    const Box *box
+    const Fill *fill
+    bint stream
+    # Of each axis: the elements of one step of each digit, fastest first, and whether the slowest digit has equal strides all the way.
+    int levels[MAX_RANK]
+    Py_ssize_t steps[MAX_RANK][MAX_LEVELS]
+    bint even[MAX_RANK]
+
+
+cdef dict tables = {}
+
+
+cdef const MoveTable *kernels() except NULL:
+    return kernels_of(os.environ.get(dispatch.ENVIRONMENT_VARIABLE, ""))
+
+
+cdef const MoveTable *kernels_of(str isa) except NULL:
+    table = tables.get(isa)
+    if table is None:
+        table = tables[isa] = dispatch.load("reorder", isa or None)
+    return <const MoveTable *> PyCapsule_GetPointer(table, "nd4jlike.kernels.MoveTable")
+
+
+cdef void fill_with(Fill *fill, unsigned long long bits, Py_ssize_t itemsize) noexcept nogil:
+    cdef Py_ssize_t at
+    for at in range(FILL_BYTES // itemsize):
+        memcpy(fill.cells + at * itemsize, &bits, <size_t> itemsize)
+
+
+cdef void whole(Box *box, const Layout *layout) noexcept nogil:
+    cdef int axis
+    for axis in range(layout.rank):
+        box.first[axis] = 0
+        box.end[axis] = layout.shape[axis]
+
+
+cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil:
+    """What index `index` of an axis adds to the offset of an element; offsets are sums over the axes."""
+    cdef Py_ssize_t offset = 0, step = 1
+    cdef int i
+    for i in range(layout.block_count - 1, -1, -1):
+        if layout.block_axes[i] == axis:
+            offset += index % layout.block_sizes[i] * step
+            index //= layout.block_sizes[i]
+        step *= layout.block_sizes[i]
+    return offset + index * layout.strides[axis]
+
+
+cdef Py_ssize_t block_of(const Layout *layout, int axis) noexcept nogil:
+    """Elements of a whole block of an axis; 1 where it is not blocked."""
+    cdef Py_ssize_t product = 1
+    cdef int i
+    for i in range(layout.block_count):
+        if layout.block_axes[i] == axis:
+            product *= layout.block_sizes[i]
+    return product
+
+
+cdef Py_ssize_t size_of(Py_ssize_t distance) noexcept nogil:
+    return -distance if distance < 0 else distance
+
+
+cdef Py_ssize_t gcd(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+cdef Py_ssize_t round_up(Py_ssize_t count, Py_ssize_t step) noexcept nogil:
+    return (count + step - 1) // step * step
+
+
+cdef void split_axis(Job *job, int axis) noexcept nogil:
+    """Find the digits of an axis: steps that divide each other, and that neither layout's blocks cut."""
+    cdef const Layout *layouts[2]
+    cdef Py_ssize_t products[MAX_LEVELS]
+    cdef Py_ssize_t *steps = job.steps[axis]
+    cdef Py_ssize_t product, common
+    cdef int i, k, place, count = 0, top = 0
+    layouts[0], layouts[1] = job.source, job.target
+    for k in range(2):
+        product = 1
+        for i in range(layouts[k].block_count - 1, -1, -1):
+            if layouts[k].block_axes[i] == axis:
+                product *= layouts[k].block_sizes[i]
+                place = count
+                while place > 0 and products[place - 1] > product:
+                    products[place] = products[place - 1]
+                    place -= 1
+                products[place] = product
+                count += 1
+    steps[0] = 1
+    job.even[axis] = True
+    for i in range(count):
+        if products[i] % steps[top] == 0:
+            if products[i] > steps[top]:
+                top += 1
+                steps[top] = products[i]
+        else:
+            # Blocks that cut each other: no further than their common divisor, and from there on one step at a time.
+            common = gcd(products[i], steps[top])
+            while common % steps[top]:
+                common = gcd(common, steps[top])
+                top -= 1
+            if common > steps[top]:
+                top += 1
+                steps[top] = common
+            job.even[axis] = False
+            break
+    job.levels[axis] = top + 1
+
+
+cdef void simplify(Nest *nest) noexcept nogil:
+    """Sort the loops by their distance in the target, slowest first, and join those that run on; loops of one cell go."""
+    cdef Loop loops[MAX_LOOPS]
+    cdef Loop loop
+    cdef int depth = 0, place, i
+    for i in range(nest.depth):
+        loop = nest.loops[i]
+        if nest.filling:
+            loop.source = 0
+        if loop.room == 1:
+            continue
+        if loop.target < 0:
+            nest.source += (loop.extent - 1) * loop.source
+            nest.target += (loop.extent - 1) * loop.target
+            loop.source, loop.target = -loop.source, -loop.target
+        place = depth
+        while place > 0 and loops[place - 1].target < loop.target:
+            loops[place] = loops[place - 1]
+            place -= 1
+        loops[place] = loop
+        depth += 1
+    nest.depth = 0
+    for i in range(depth):
+        loop = loops[i]
+        if nest.depth > 0 and loop.room == loop.extent:
+            place = nest.depth - 1
+            if (nest.loops[place].target == loop.extent * loop.target and nest.loops[place].source == loop.extent * loop.source
+                    and nest.loops[place].room == nest.loops[place].extent):
+                loop.extent *= nest.loops[place].extent
+                loop.room = loop.extent
+                nest.depth = place
+        nest.loops[nest.depth] = loop
+        nest.depth += 1
+
+
+cdef void run(const Job *job, const Nest *given, const char *source, char *target) noexcept nogil:
+    """Move, or fill, what a nest of loops goes over."""
+    cdef Nest nest = given[0]
+    cdef Loop loop
+    cdef int i, fast = -1, last
+    nest.source, nest.target = source, target
+    nest.width = job.target.itemsize
+    if nest.filling:
+        nest.source = <const char *> job.fill.cells
+    simplify(&nest)
+    # Cells that stay side by side are one, wider.
+    if nest.depth > 0:
+        loop = nest.loops[nest.depth - 1]
+        if loop.room == loop.extent and loop.source == loop.target == nest.width:
+            nest.width *= loop.extent
+            nest.depth -= 1
+    last = nest.depth - 1
+    if last >= 0 and nest.loops[last].target == nest.width and nest.width in (1, 2, 4, 8):
+        for i in range(last):
+            if nest.loops[i].source == nest.width:
+                fast = i
+    for i in range(nest.depth):
+        if nest.loops[i].room > nest.loops[i].extent and (fast < 0 or i < last):
+            fill_rest(job, &nest, i)
+            nest.loops[i].room = nest.loops[i].extent
+    if fast >= 0:
+        turn(job, &nest, fast)
+    else:
+        copy(job, &nest)
+
+
+cdef void fill_rest(const Job *job, const Nest *nest, int at) noexcept nogil:
+    """Fill what loop `at` has room for beyond its extent."""
+    cdef Nest rest = nest[0]
+    cdef int i
+    rest.filling = True
+    rest.source = <const char *> job.fill.cells
+    rest.target += rest.loops[at].extent * rest.loops[at].target
+    rest.loops[at].extent = rest.loops[at].room = rest.loops[at].room - rest.loops[at].extent
+    for i in range(rest.depth):
+        rest.loops[i].source = 0
+    copy(job, &rest)
+
+
+cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char **source, char **target) noexcept nogil:
+    """To the next place of all loops but `a` and `b`; False when there is none."""
+    cdef const Loop *loop
+    cdef int i
+    for i in range(nest.depth - 1, -1, -1):
+        if i == a or i == b:
+            continue
+        loop = &nest.loops[i]
+        index[i] += 1
+        source[0] += loop.source
+        target[0] += loop.target
+        if index[i] < loop.extent:
+            return True
+        source[0] -= loop.extent * loop.source
+        target[0] -= loop.extent * loop.target
+        index[i] = 0
+    return False
+
+
+cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
+    """Rows into columns: the last loop is dense in the target, loop `fast` in the source."""
+    cdef const Loop *down = &nest.loops[nest.depth - 1]
+    cdef const Loop *across = &nest.loops[fast]
+    cdef Py_ssize_t index[MAX_LOOPS]
+    cdef Py_ssize_t row, column, rows, columns
+    cdef const char *source = nest.source
+    cdef char *target = nest.target
+    cdef const char *end
+    cdef Patch patch
+    cdef int i, size = 0
+    while 1 << size < nest.width:
+        size += 1
+    for i in range(nest.depth):
+        index[i] = 0
+    end = nest.source + nest.width
+    for i in range(nest.depth):
+        end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
+    rows = columns = STRIP
+    patch.row, patch.column = down.source, across.target
+    patch.end = end
+    patch.fill = <const char *> job.fill.cells if job.fill is not NULL else NULL
+    patch.stream = job.stream
+    while True:
+        row = 0
+        while row < down.extent:
+            patch.rows = min(rows, down.extent - row)
+            patch.room = patch.rows if row + rows < down.extent else down.room - row
+            column = 0
+            while column < across.extent:
+                patch.columns = min(columns, across.extent - column)
+                patch.source = source + row * down.source + column * across.source
+                patch.target = target + row * down.target + column * across.target
+                job.table.turn[size](&patch)
+                column += columns
+            row += rows
+        if not advance(nest, index, fast, nest.depth - 1, &source, &target):
+            return
+
+
+cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
+    """Runs that stay as they are."""
+    cdef Py_ssize_t index[MAX_LOOPS]
+    cdef const char *source = nest.source
+    cdef char *target = nest.target
+    cdef const Loop *loop
+    cdef Runs runs
+    cdef int i, outer = -1, inner = nest.depth - 1
+    if nest.depth == 0:
+        memcpy(target, source, <size_t> nest.width)
+        return
+    # The loop that is fastest in the source, next to the one that is fastest in the target.
+    for i in range(inner):
+        if outer < 0 or size_of(nest.loops[i].source) <= size_of(nest.loops[outer].source):
+            outer = i
+    for i in range(nest.depth):
+        index[i] = 0
+    loop = &nest.loops[inner]
+    runs = Runs(source, target, nest.width, 1, loop.extent, 0, loop.source, 0, loop.target)
+    if outer >= 0:
+        loop = &nest.loops[outer]
+        runs.outer, runs.source_outer, runs.target_outer = loop.extent, loop.source, loop.target
+    while True:
+        runs.source, runs.target = source, target
+        job.table.copy(&runs)
+        if not advance(nest, index, outer, inner, &runs.source, &runs.target):
+            return
+        source, target = runs.source, runs.target
+
+
+cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *target) noexcept nogil:
+    """Cut the box along `axis` and those after it into nests, and run them; `source` and `target` are where the box starts."""
+    cdef const Py_ssize_t *steps = job.steps[axis]
+    cdef Py_ssize_t at, end, edge, block, limit, count, room
+    cdef int depth = nest.depth, level, digit
+    cdef bint filling = nest.filling
+    cdef Loop *loop
+    if axis == job.target.rank:
+        run(job, nest, source, target)
+        return
+    at = job.box.first[axis]
+    end = edge = job.box.end[axis]
+    block = 1
+    if job.fill is not NULL and end == job.target.shape[axis] and job.target.block_count:
+        edge = round_up(end, block_of(job.target, axis))
+        if job.target.block_axes[job.target.block_count - 1] == axis:
+            block = job.target.block_sizes[job.target.block_count - 1]
+    while at < edge:
+        nest.filling = filling or at >= end
+        limit = end if at < end else edge
+        level = job.levels[axis] - 1
+        while at % steps[level] or at + steps[level] > limit:
+            level -= 1
+        count = (limit - at) // steps[level]
+        if level < job.levels[axis] - 1:
+            count = min(count, (steps[level + 1] - at % steps[level + 1]) // steps[level])
+        elif not job.even[axis]:
+            count = 1
+        room = count
+        if level == 0 and at + count == end and end < edge:
+            # The rest of the innermost block is filled in the same go.
+            room = max(count, round_up(end, block) - at)
+        for digit in range(level + 1):
+            loop = &nest.loops[nest.depth]
+            loop.extent = count if digit == level else steps[digit + 1] // steps[digit]
+            loop.room = room if digit == level else loop.extent
+            loop.source = axis_offset(job.source, axis, steps[digit]) * job.source.itemsize
+            loop.target = axis_offset(job.target, axis, steps[digit]) * job.target.itemsize
+            nest.depth += 1
+        walk(job, nest, axis + 1, source + axis_offset(job.source, axis, at) * job.source.itemsize,
+             target + axis_offset(job.target, axis, at) * job.target.itemsize)
+        nest.depth = depth
+        at += room if room > count else count * steps[level]
+    nest.filling = filling
+
+
+cdef void move_bits(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+                    const Fill *fill, bint stream) noexcept nogil:
+    """What `move` does where the bits stay; item sizes are equal."""
+    cdef Job job
+    cdef Nest nest
+    cdef int axis
+    job.table, job.source, job.target, job.box, job.fill, job.stream = table, source_layout, target_layout, box, fill, stream
+    for axis in range(target_layout.rank):
+        if box.first[axis] >= box.end[axis]:
+            return
+        split_axis(&job, axis)
+    nest.depth = 0
+    nest.filling = False
+    walk(&job, &nest, 0, source + source_layout.offset * source_layout.itemsize, target + target_layout.offset * target_layout.itemsize)
+
+
+cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+               const Fill *fill, const Change *change) noexcept nogil:
+    cdef Py_ssize_t bytes = target_layout.itemsize
+    cdef int axis
+    for axis in range(target_layout.rank):
+        bytes *= box.end[axis] - box.first[axis]
+    if change is NULL:
+        move_bits(table, source_layout, source, target_layout, target, box, fill, bytes > streamed_bytes)
+    else:
+        convert(table, source_layout, source, target_layout, target, box, fill, change)
+
+
+cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t itemsize) noexcept nogil:
+    """Lay the elements of a box out densely, axes in the memory order of `like`, as a layout of the whole shape."""
+    cdef Py_ssize_t run = 1
+    cdef int i, axis
+    layout.rank = like.rank
+    layout.block_count = 0
+    layout.itemsize = itemsize
+    layout.offset = 0
+    for i in range(like.rank - 1, -1, -1):
+        axis = like.axes[i]
+        layout.shape[axis] = like.shape[axis]
+        layout.strides[axis] = run
+        layout.offset -= run * box.first[axis]
+        run *= box.end[axis] - box.first[axis]
+
+
+cdef void convert(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+                  const Fill *fill, const Change *change) noexcept nogil:
+    """Halve a box until it has up to CHUNK elements."""
+    cdef Box part = box[0]
+    cdef Py_ssize_t count = 1, half, block
+    cdef int i, axis, slowest = -1
+    for i in range(target_layout.rank):
+        axis = target_layout.axes[i]
+        count *= box.end[axis] - box.first[axis]
+        if slowest < 0 and box.end[axis] - box.first[axis] > 1:
+            slowest = axis
+    if count <= CHUNK:
+        if count > 0:
+            convert_chunk(table, source_layout, source, target_layout, target, box, count, fill, change)
+        return
+    half = (box.end[slowest] - box.first[slowest] + 1) // 2
+    # Whole blocks, where there are some.
+    block = block_of(target_layout, slowest)
+    if half > block:
+        half -= (box.first[slowest] + half) % block
+    part.end[slowest] = box.first[slowest] + half
+    convert(table, source_layout, source, target_layout, target, &part, fill, change)
+    part.first[slowest] = part.end[slowest]
+    part.end[slowest] = box.end[slowest]
+    convert(table, source_layout, source, target_layout, target, &part, fill, change)
+
+
+cdef void convert_chunk(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+                        Py_ssize_t count, const Fill *fill, const Change *change) noexcept nogil:
+    """Collect the elements, convert them, put them in their places."""
+    cdef float before[CHUNK]
+    cdef float after[CHUNK]
+    cdef Layout layout
+    dense(&layout, target_layout, box, source_layout.itemsize)
+    move_bits(table, source_layout, source, &layout, <char *> before, box, NULL, False)
+    table.convert[change.conversion](before, after, count, change.scale, change.zero_point)
+    layout.itemsize = target_layout.itemsize
+    move_bits(table, &layout, <const char *> after, target_layout, target, box, fill, False)

@@ -1,0 +1,288 @@
+"""Reorder: the same elements in another layout (ADR 0009)."""
+
+cimport cython
+
+from nd4jlike.descriptor cimport Layout, ShapeDescriptor
+from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
+from nd4jlike.moves cimport Box, Change, Fill, block_of, fill_with, kernels, kernels_of, move, whole
+from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits
+
+import operator
+
+from nd4jlike import dtypes, tags, workers
+from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
+from nd4jlike.errors import DTypeError, LayoutError
+
+__all__ = ["reorder"]
+
+cdef enum:
+    # Bytes of a target that are worth another thread: waking one costs some 30 us.
+    BYTES_PER_THREAD = 1 << 19
+    CACHED_LAYOUTS = 64
+
+cdef float LARGEST_FLOAT = 3.4028235e38
+
+# Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
+cdef object from_tag = DescriptorType.from_tag
+
+cdef dict layouts = {}
+cdef dict parsed = {}
+cdef dict CONVERSIONS = {
+    ("float32", "float16"): TO_HALF, ("float16", "float32"): FROM_HALF, ("float32", "bfloat16"): TO_BRAIN, ("bfloat16", "float32"): FROM_BRAIN,
+    ("float32", "int8"): TO_CODES, ("int8", "float32"): FROM_CODES,
+}
+
+
+def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, zero_point=None, padding_value=None, threads=1, isa=None):
+    """Copy an array into another layout, converting the elements where their type differs.
+
+    Parameters
+    ----------
+    x : NdArray or array_like
+        Any layout: padded, blocked, permuted; strides may be negative or zero.
+    layout : str or ShapeDescriptor
+        A layout tag such as ``"nhwc"`` or ``"nChw16c"``, read over the axes of `x`, or a descriptor of the same shape.
+    out : NdArray or writable buffer, optional
+        Receives the elements and comes back. Its axes lie in memory as `layout` says; its strides and padding are its own. It
+        must not overlap `x`.
+    dtype : dtype, optional
+        Element type of the result for a tag. Default: that of `x`, or of `out`. A descriptor has its own.
+    scale : float, optional
+        Step of int8 codes; only for conversions between float32 and int8, which need it.
+    zero_point : int, optional
+        Code of the number 0; default 0. ``code = round(number / scale) + zero_point``, halves to even, saturated; NaN becomes
+        the zero point. ``number = (code - zero_point) * scale``.
+    padding_value : scalar, optional
+        What padding holds afterwards: all of it in a new array; in `out` the tails of blocks that hold elements, and nothing
+        else. Default: what the padding of `out` is known to hold, else the zero point of int8 codes that are made here, else 0.
+    threads : int, optional
+        How many threads may share the work; small arrays stay on one.
+    isa : str, optional
+        Instruction set of the kernels, one of ``dispatch.available()``. Default: the one that ``nd4jlike info`` shows.
+
+    Returns
+    -------
+    NdArray
+        `out` where it is given; else a new array, never a view.
+
+    Raises
+    ------
+    LayoutError
+        For a tag or descriptor that does not fit the shape; for an `out` of another shape, memory order or blocks, one that
+        is read-only or overlaps `x`; for a scale or zero point that is no such thing.
+    DTypeError
+        For an `out` of another element type than asked for, and for conversions other than float32 to and from float16,
+        bfloat16 and int8.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> x = nd.arange(6).reshape(1, 3, 1, 2)
+    >>> y = nd.reorder(x, "nChw4c")
+    >>> y.descriptor.padded_shape, y.to_numpy()[0, 2, 0].tolist()
+    ((1, 4, 1, 2), [4.0, 5.0])
+    >>> nd.reorder(x, "nchw", dtype="int8", scale=0.5, zero_point=-1).to_numpy().ravel()
+    array([-1,  1,  3,  5,  7,  9], dtype=int8)
+    """
+    cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
+    cdef NdArray target
+    cdef ShapeDescriptor wanted
+    cdef Change change
+    cdef unsigned long long bits
+    cdef bint given = out is not None
+    element = source.descriptor.dtype if dtype is None else dtypes.dtype(dtype)
+    if given:
+        target = as_ndarray(out)
+        if dtype is None:
+            element = target.descriptor.dtype
+    if isinstance(layout, ShapeDescriptor):
+        wanted = layout
+        if dtype is not None and wanted.dtype != element:
+            raise DTypeError(f"dtype is {element}, the layout is one of {wanted.dtype}")
+        element = wanted.dtype
+        if wanted.shape != source.descriptor.shape:
+            raise LayoutError(f"a reorder keeps the shape: x has {source.descriptor.shape}, the layout {wanted.shape}")
+        axes, blocks = wanted.axes, wanted.inner_blocks
+    else:
+        found = parsed.get(layout) if type(layout) is str else None
+        axes, blocks = found = tags.parse(layout) if found is None else found
+        if len(parsed) < CACHED_LAYOUTS:
+            parsed[layout] = found
+    change.conversion = conversion_of(source.descriptor.dtype, element)
+    read_quantization(&change, scale, zero_point)
+    cdef Py_ssize_t count = number("threads", threads, operator.index)
+    if count < 1:
+        raise LayoutError(f"threads must be at least 1: {count}")
+
+    if given:
+        check_out(source, target, element, layout, axes, blocks)
+        if padding_value is not None:
+            bits = element_bits(element, padding_value)
+        elif target.buffer.fill_known and not target.buffer.shared_with_others:
+            bits = target.buffer.fill_bits
+        else:
+            bits = element_bits(element, change.zero_point) if change.conversion == TO_CODES else 0
+        if target.buffer.fill_bits != bits:
+            target.buffer.fill_known = False
+    else:
+        if not isinstance(layout, ShapeDescriptor):
+            wanted = described(source.descriptor.shape, layout, element)
+        target = NdArray(wanted)
+        out = target
+        if padding_value is None and change.conversion == TO_CODES:
+            padding_value = change.zero_point
+        bits = 0 if padding_value is None else element_bits(element, padding_value)
+        if bits:
+            target.fill_padding(padding_value)
+
+    cdef _Move job = _Move.__new__(_Move)
+    job.table = kernels() if isa is None else kernels_of(isa)
+    job.source, job.target, job.change = source, target, change
+    fill_with(&job.fill, bits, target.descriptor.layout.itemsize)
+    job.start(count)
+
+    return out
+
+
+@cython.final
+cdef class _Move:
+    """A reorder all but the part of it that one thread does."""
+    cdef const MoveTable *table
+    cdef NdArray source
+    cdef NdArray target
+    cdef Change change
+    cdef Fill fill
+    # The axis that threads share, and how many of its elements belong together.
+    cdef int axis
+    cdef Py_ssize_t block
+
+    cdef int start(self, Py_ssize_t threads) except -1:
+        """Run on up to `threads` threads."""
+        cdef const Layout *layout = &self.target.descriptor.layout
+        cdef Py_ssize_t parts = min(threads, layout.length * layout.itemsize // BYTES_PER_THREAD)
+        cdef int i, k
+        self.axis, self.block = 0, 1
+        if parts > 1:
+            # The slowest axis of the target that has enough whole blocks, else the one that has most.
+            best = 0
+            for i in range(layout.rank):
+                blocks = -(-layout.shape[layout.axes[i]] // block_of(layout, layout.axes[i]))
+                if blocks > best:
+                    best, self.axis = blocks, layout.axes[i]
+                if blocks >= parts:
+                    break
+            self.block = block_of(layout, self.axis)
+            workers.share(self.run, best, min(parts, best))
+        else:
+            self.run(0, 0)
+        return 0
+
+    cpdef int run(self, Py_ssize_t begin, Py_ssize_t end) except -1:
+        """Move blocks [begin, end) of the shared axis; all of them for (0, 0)."""
+        cdef const Layout *source = &self.source.descriptor.layout
+        cdef const Layout *target = &self.target.descriptor.layout
+        cdef const char *source_data = self.source.buffer.data
+        cdef char *target_data = self.target.buffer.data
+        cdef Box box
+        whole(&box, target)
+        if end > 0:
+            box.first[self.axis] = begin * self.block
+            box.end[self.axis] = min(box.end[self.axis], end * self.block)
+
+        with nogil:
+            move(self.table, source, source_data, target, target_data, &box, &self.fill, &self.change if self.change.conversion >= 0 else NULL)
+
+        return 0
+
+
+cdef ShapeDescriptor described(tuple shape, str tag, object dtype):
+    """The dense layout of a tag; made once, as calls repeat."""
+    key = (shape, tag, dtype)
+    found = layouts.get(key)
+    if found is None:
+        found = from_tag(shape, tag, dtype)
+        if len(layouts) >= CACHED_LAYOUTS:
+            layouts.pop(next(iter(layouts)), None)
+        layouts[key] = found
+    return found
+
+
+cdef int conversion_of(object source, object target) except -2:
+    if source is target or source == target:
+        return -1
+    kind = CONVERSIONS.get((str(source), str(target)))
+    if kind is None:
+        raise DTypeError(f"a reorder converts between float32 and one of float16, bfloat16, int8, not from {source} to {target}; astype converts others")
+    return kind
+
+
+cdef int read_quantization(Change *change, object scale, object zero_point) except -1:
+    """Step and zero point of int8 codes, given where there are some and nowhere else."""
+    change.scale, change.zero_point = 1, 0
+    if change.conversion != TO_CODES and change.conversion != FROM_CODES:
+        if scale is not None or zero_point is not None:
+            raise LayoutError(f"scale and zero_point belong to conversions between float32 and int8: scale={scale!r}, zero_point={zero_point!r}")
+        return 0
+    step = number("scale", scale, float) if scale is not None else 0.0
+    if not 0 < step < LARGEST_FLOAT or <float> step == 0:
+        raise LayoutError(f"int8 codes need a scale, a positive float32 number: scale={scale!r}")
+    zero = 0 if zero_point is None else number("zero_point", zero_point, operator.index)
+    if not -128 <= zero <= 127:
+        raise LayoutError(f"zero_point is an int8 code, -128 to 127: {zero}")
+    change.scale, change.zero_point = step, zero
+    return 0
+
+
+cdef object number(str name, object value, object convert):
+    try:
+        return convert(value)
+    except (TypeError, ValueError, OverflowError):
+        raise LayoutError(f"{name} must be a number{' without fraction' if convert is operator.index else ''}: {value!r}") from None
+
+
+cdef bint same_order(const Layout *layout, tuple axes, tuple blocks):
+    """Whether a layout has its axes and blocks in this order; axes of one element lie anywhere."""
+    cdef int i
+    cdef list mine = [layout.axes[i] for i in range(layout.rank) if layout.shape[layout.axes[i]] > 1]
+    cdef list wanted = [axis for axis in axes if layout.shape[<int> axis] > 1]
+    return mine == wanted and tuple([(layout.block_axes[i], layout.block_sizes[i]) for i in range(layout.block_count)]) == blocks
+
+
+cdef void span(NdArray array, const char **first, const char **end) noexcept:
+    """The bytes from the first to the last cell that is read or written: whole blocks."""
+    cdef const Layout *layout = &array.descriptor.layout
+    cdef Py_ssize_t low = 0, high = 0, reach, run = 1
+    cdef int i
+    for i in range(layout.block_count):
+        run *= layout.block_sizes[i]
+    for i in range(layout.rank):
+        reach = ((layout.shape[i] + block_of(layout, i) - 1) // block_of(layout, i) - 1) * layout.strides[i]
+        low += min(reach, 0)
+        high += max(reach, 0)
+    first[0] = array.data() + low * layout.itemsize
+    end[0] = array.data() + (high + run) * layout.itemsize
+    if layout.length == 0:
+        end[0] = first[0]
+
+
+cdef int check_out(NdArray x, NdArray out, object dtype, object layout, tuple axes, tuple blocks) except -1:
+    """Whether `out` can take the elements of `x`; nothing is written if not."""
+    cdef const char *x_first
+    cdef const char *x_end
+    cdef const char *out_first
+    cdef const char *out_end
+    if out.descriptor.shape != x.descriptor.shape:
+        raise LayoutError(f"out must have the shape of x: {out.descriptor.shape} and {x.descriptor.shape}")
+    if out.descriptor.dtype != dtype:
+        raise DTypeError(f"out must have the element type of the result, {dtype}: {out.descriptor.dtype}")
+    if len(axes) != out.descriptor.layout.rank or not same_order(&out.descriptor.layout, axes, blocks):
+        raise LayoutError(f"out must lie in memory as the layout says, {layout!r}: {out.descriptor!r}")
+    if out.readonly:
+        raise LayoutError("out must be writable: it is read-only")
+    span(x, &x_first, &x_end)
+    span(out, &out_first, &out_end)
+    if x_first < out_end and out_first < x_end:
+        raise LayoutError(
+            f"out must not overlap x: bytes {<size_t> out_first:#x} to {<size_t> out_end:#x} and {<size_t> x_first:#x} to {<size_t> x_end:#x}"
+        )
+    return 0
