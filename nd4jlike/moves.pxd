@@ -32,10 +32,12 @@ cdef const MoveTable *kernels_of(str isa) except NULL
 # Elements of a whole block of an axis; 1 where it is not blocked.
 cdef Py_ssize_t block_of(const Layout *layout, int axis) noexcept nogil
 
+cdef Py_ssize_t round_up(Py_ssize_t count, Py_ssize_t step) noexcept nogil
+
 cdef void fill_with(Fill *fill, unsigned long long bits, Py_ssize_t itemsize) noexcept nogil
 
 # All of them.
-cdef void whole(Box *box, const Layout *layout) noexcept nogil
+cdef void all_of(Box *box, const Layout *layout) noexcept nogil
 
 # Move the elements of `box` from one layout to another of the same shape. `source` and `target` are the first bytes of the buffers, which
 # do not overlap. `fill`: what the cells of the last blocks beyond the box hold afterwards, where the box ends with the shape; NULL leaves them

@@ -15,6 +15,8 @@ import os
 
 from nd4jlike.kernels import dispatch
 
+__all__ = []
+
 cdef extern from "<unistd.h>" nogil:
     const int _SC_LEVEL3_CACHE_SIZE
     long sysconf(int name)
@@ -24,8 +26,8 @@ cdef enum:
     MAX_LOOPS = MAX_RANK + 2 * MAX_BLOCKS + 1
     # Elements that are converted in one go: they, and what they become, stay in a first-level cache.
     CHUNK = 2048
-    # Rows, and columns, of what a kernel turns in one go: whole pages are too many for a first-level cache, single lines too few for a prefetch.
-    STRIP = 256
+    # Rows, and columns, of what a kernel turns in one go: the lines at both ends stay in a first-level cache.
+    STRIP = FILLED_COLUMNS
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
@@ -82,7 +84,7 @@ cdef void fill_with(Fill *fill, unsigned long long bits, Py_ssize_t itemsize) no
         memcpy(fill.cells + at * itemsize, &bits, <size_t> itemsize)
 
 
-cdef void whole(Box *box, const Layout *layout) noexcept nogil:
+cdef void all_of(Box *box, const Layout *layout) noexcept nogil:
     cdef int axis
     for axis in range(layout.rank):
         box.first[axis] = 0

@@ -19,6 +19,8 @@ from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor, make_descriptor
+from nd4jlike.kernels.patch cimport MoveTable
+from nd4jlike.moves cimport Box, all_of, kernels, move
 
 import numpy as np
 
@@ -243,8 +245,20 @@ cdef object decoded(NdArray array):
 cdef object gathered(NdArray array):
     """The elements in a new, dense NumPy array; bfloat16 as its bits."""
     if array.descriptor.layout.block_count:
-        return flat_cells(array)[cell_offsets(array.descriptor)]
+        made = np.empty(array.descriptor.shape, dtypes.bits_dtype(array.descriptor.dtype))
+        transfer(array, as_ndarray(made))
+        return made
     return elements(array).copy()
+
+
+cdef int transfer(NdArray source, NdArray target) except -1:
+    """Move the bits of all elements; shapes and item sizes are equal, the memory is not shared."""
+    cdef const MoveTable *table = kernels()
+    cdef Box box
+    all_of(&box, &target.descriptor.layout)
+    with nogil:
+        move(table, &source.descriptor.layout, source.buffer.data, &target.descriptor.layout, target.buffer.data, &box, NULL, NULL)
+    return 0
 
 
 cdef int assign(NdArray array, object value) except -1:
@@ -257,7 +271,7 @@ cdef int assign(NdArray array, object value) except -1:
         if array.descriptor.layout.block_count:
             target = np.empty(array.descriptor.shape, dtypes.bits_dtype(dtype))
             np.copyto(target, values, casting="same_kind")
-            flat_cells(array)[cell_offsets(array.descriptor)] = target
+            transfer(as_ndarray(target), array)
         else:
             np.copyto(elements(array), values, casting="same_kind")
     except TypeError as error:

@@ -4,7 +4,7 @@ cimport cython
 
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
-from nd4jlike.moves cimport Box, Change, Fill, block_of, fill_with, kernels, kernels_of, move, whole
+from nd4jlike.moves cimport Box, Change, Fill, all_of, block_of, fill_with, kernels, kernels_of, move, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits
 
 import operator
@@ -160,13 +160,13 @@ cdef class _Move:
         """Run on up to `threads` threads."""
         cdef const Layout *layout = &self.target.descriptor.layout
         cdef Py_ssize_t parts = min(threads, layout.length * layout.itemsize // BYTES_PER_THREAD)
-        cdef int i, k
+        cdef int i
         self.axis, self.block = 0, 1
         if parts > 1:
             # The slowest axis of the target that has enough whole blocks, else the one that has most.
             best = 0
             for i in range(layout.rank):
-                blocks = -(-layout.shape[layout.axes[i]] // block_of(layout, layout.axes[i]))
+                blocks = round_up(layout.shape[layout.axes[i]], block_of(layout, layout.axes[i])) // block_of(layout, layout.axes[i])
                 if blocks > best:
                     best, self.axis = blocks, layout.axes[i]
                 if blocks >= parts:
@@ -184,7 +184,7 @@ cdef class _Move:
         cdef const char *source_data = self.source.buffer.data
         cdef char *target_data = self.target.buffer.data
         cdef Box box
-        whole(&box, target)
+        all_of(&box, target)
         if end > 0:
             box.first[self.axis] = begin * self.block
             box.end[self.axis] = min(box.end[self.axis], end * self.block)
@@ -256,7 +256,7 @@ cdef void span(NdArray array, const char **first, const char **end) noexcept:
     for i in range(layout.block_count):
         run *= layout.block_sizes[i]
     for i in range(layout.rank):
-        reach = ((layout.shape[i] + block_of(layout, i) - 1) // block_of(layout, i) - 1) * layout.strides[i]
+        reach = (round_up(layout.shape[i], block_of(layout, i)) // block_of(layout, i) - 1) * layout.strides[i]
         low += min(reach, 0)
         high += max(reach, 0)
     first[0] = array.data() + low * layout.itemsize

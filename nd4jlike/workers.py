@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def share(work: Callable[[int, int], object], count: int, parts: int) -> None:
     if _pool is None:
         _pool = ThreadPoolExecutor(max_workers=max(32, os.cpu_count() or 1), thread_name_prefix="nd4jlike")
     bounds = [count * part // parts for part in range(parts + 1)]
-    others = [_pool.submit(work, begin, end) for begin, end in zip(bounds[1:], bounds[2:], strict=False)]
+    others = [_pool.submit(work, begin, end) for begin, end in pairwise(bounds[1:])]
     try:
         work(0, bounds[1])
     finally:

@@ -19,11 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nd4jlike"
 
 FLOORS = (
-    ("errors", "dtypes"),
+    ("errors", "dtypes", "workers"),
+    ("kernels",),
     ("tags", "descriptor"),
     ("buffer",),
+    ("moves",),
     ("padding", "ndarray", "creation"),
-    ("kernels",),
+    ("reorder",),
     ("quantization", "geometry", "depthwise"),
     ("adapters",),
     ("interpreters", "verify", "cli", "__main__"),

@@ -37,8 +37,28 @@ def test_d1_a_module_is_an_include_and_an_export(isa):
 
 
 @in_source_tree
+def test_d1_builds_of_the_reorder():
+    """D1: An instruction set without a module of its own has that of the next slower one."""
+    for path in SOURCES.glob("_reorder_*.pyx"):
+        isa = path.stem.removeprefix("_reorder_")
+        assert [line for line in path.read_text().splitlines() if line] == ['include "reorder.pxi"', f'KERNEL_TABLE = export(b"{isa}")']
+        if isa in dispatch.available():
+            assert isa_of(dispatch.load("reorder", isa), b"nd4jlike.kernels.MoveTable") == isa
+    if "avx512_vnni" in dispatch.available():
+        assert isa_of(dispatch.load("reorder", "avx512_vnni"), b"nd4jlike.kernels.MoveTable") == "avx512"
+
+
+def isa_of(table, name):
+    """Read the first field of a table: the instruction set that it was built for."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    return ctypes.c_char_p.from_address(api.PyCapsule_GetPointer(table, name)).value.decode()
+
+
+@in_source_tree
 def test_d2_the_algorithm_names_no_instruction_set():
-    """D2: The algorithm text names no instruction set; `simd.h` alone does."""
+    """D2: The algorithm text names no instruction set; `simd.h` and `tiles.h` alone do."""
     texts = sorted(SOURCES.glob("*.pxi"))
     assert texts
     for text in texts:
@@ -121,7 +141,7 @@ def test_d7_not_compiled(monkeypatch):
 
 def test_d7_unknown_kernel():
     """D7: An impossible request raises `IsaError`."""
-    with pytest.raises(IsaError, match=r"^kernel 'pooling': not compiled for baseline; available: depthwise for baseline"):
+    with pytest.raises(IsaError, match=r"^kernel 'pooling': not compiled for baseline; available: depthwise and reorder for baseline"):
         dispatch.load("pooling", "baseline")
 
 

@@ -1,0 +1,475 @@
+"""ADR 0009: reorder."""
+
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from guards import SIDES, guarded, guarded_array
+from nd4jlike.dtypes import bits_dtype, float32_to_bfloat16
+from nd4jlike.kernels import dispatch
+from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors, tags
+
+ISAS = dispatch.available()
+every_isa = pytest.mark.parametrize("isa", ISAS)
+isas = st.sampled_from(ISAS)
+
+
+def words(array):
+    """See the whole buffer, a cell an unsigned integer."""
+    return np.frombuffer(array.buffer, f"u{array.itemsize}")
+
+
+def offsets(descriptor, shape=None):
+    """Offset of every element, one at a time; `shape`: beyond the extents."""
+    found = []
+    for index in np.ndindex(*(descriptor.shape if shape is None else shape)):
+        rest, offset, step = list(index), descriptor.offset, 1
+        for axis, size in reversed(descriptor.inner_blocks):
+            offset += rest[axis] % size * step
+            rest[axis] //= size
+            step *= size
+        found.append(offset + sum(i * s for i, s in zip(rest, descriptor.strides, strict=True)))
+    return np.array(found, np.intp)
+
+
+def whole_blocks(descriptor):
+    """Extents rounded up to whole blocks."""
+    extents = list(descriptor.shape)
+    for axis in range(descriptor.rank):
+        block = int(np.prod([size for a, size in descriptor.inner_blocks if a == axis]))
+        extents[axis] = -(-extents[axis] // block) * block
+    return extents
+
+
+def noise(descriptor, seed=0):
+    """Make an array whose cells, padding included, are random bits."""
+    x = nd.NdArray(descriptor)
+    raw = np.frombuffer(x.buffer, np.uint8)
+    raw[:] = np.random.default_rng(seed).integers(0, 256, raw.size, np.uint8)
+    return x
+
+
+def pattern(value, dtype):
+    """Bits of one cell."""
+    return np.array(value, bits_dtype(dtype)).view(f"u{bits_dtype(dtype).itemsize}")[()]
+
+
+def check(x, layout, **options):
+    """Reorder to a new array and to a dirty one; every cell of both buffers is as it must be."""
+    source, at = words(x), offsets(layout)
+    wanted = source[offsets(x.descriptor)]
+    fill = pattern(0, x.dtype)
+
+    made = nd.reorder(x, layout, **options)
+    expected = np.full(words(made).size, fill)
+    expected[at] = wanted
+    assert made.descriptor == layout
+    np.testing.assert_array_equal(words(made), expected)
+
+    out = noise(layout, 1)
+    expected = words(out).copy()
+    expected[offsets(layout, whole_blocks(layout))] = fill
+    expected[at] = wanted
+    assert nd.reorder(x, layout, out=out, **options) is out
+    np.testing.assert_array_equal(words(out), expected)
+
+
+@st.composite
+def pairs(draw):
+    """Draw two layouts of one shape and element type, blocked, permuted and padded."""
+    one = draw(descriptors)
+    if one.rank == 0:
+        return one, one
+    other = nd.ShapeDescriptor.from_tag(one.shape, draw(tags(one.rank)), one.dtype)
+    pads = [draw(st.integers(0, 3)) for _ in one.shape]
+    before = [draw(st.integers(0, 1)) * int(np.prod([s for a, s in other.inner_blocks if a == axis])) for axis in range(one.rank)]
+    other = nd.ShapeDescriptor.from_tag(one.shape, other.tag, one.dtype, [p + b for p, b in zip(pads, before, strict=True)], before)
+    return (one, other) if draw(st.booleans()) else (other, one)
+
+
+@given(pairs(), isas)
+def test_d1_any_layout_to_any_other(pair, isa):
+    """D1: any descriptor to any other of equal shape."""
+    source, target = pair
+    check(noise(source), target, isa=isa)
+
+
+@every_isa
+def test_d1_the_documented_example(isa):
+    """D1: C = 17 into nChw8c: every element where oneDNN's documents say, and a tail of zeros."""
+    x = np.arange(17 * 20, dtype=np.float32).reshape(1, 17, 5, 4)
+    y = nd.reorder(x, "nChw8c", isa=isa)
+    cells = np.frombuffer(y.buffer, np.float32)
+    assert cells.size == 480
+    for n, c, h, w in np.ndindex(1, 17, 5, 4):
+        assert cells[(n * 3 + c // 8) * 160 + h * 32 + w * 8 + c % 8] == x[n, c, h, w]
+    assert cells.sum() == x.sum()
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@every_isa
+def test_d1_around_the_tiles(isa, width):
+    """D1: any descriptor to any other, at every extent around a line and a tile, between planes, pixels and blocks."""
+    line = 64 // width
+    counts = sorted({1, 2, 3, line // 4 - 1, line // 4, line // 2 + 1, line - 1, line, line + 1, 2 * line + 3} - {0})
+    for channels, pixels in product(counts, counts):
+        values = np.random.default_rng(pixels).integers(0, 256, (2, channels, pixels, width), np.uint8).view(f"u{width}")[..., 0]
+        for tags_ in (("abc", "acb"), ("acb", "abc"), ("abc", f"aBc{line // 2}b"), ("acb", f"aBc{line}b"), (f"aBc{line // 2}b", "abc")):
+            source, target = (nd.ShapeDescriptor.from_tag(values.shape, tag, values.dtype) for tag in tags_)
+            x = nd.NdArray(source)
+            words(x)[offsets_fast(source)] = values.ravel()
+            y = nd.reorder(x, target, isa=isa)
+            expected = np.zeros(words(y).size, values.dtype)
+            expected[offsets_fast(target)] = values.ravel()
+            assert (words(y) == expected).all(), (tags_, values.shape)
+
+
+def offsets_fast(descriptor):
+    """`offsets` for three axes of which at most the second is blocked."""
+    n, c, p = np.ix_(*[np.arange(e) for e in descriptor.shape])
+    block = descriptor.inner_blocks[0][1] if descriptor.inner_blocks else 1
+    return (n * descriptor.strides[0] + c // block * descriptor.strides[1] + c % block + p * descriptor.strides[2]).ravel()
+
+
+@given(shapes, st.data(), isas)
+def test_d1_sources_with_any_strides(shape, data, isa):
+    """D1: the source with any strides, negative and zero ones too."""
+    values = np.random.default_rng(0).integers(-100, 100, shape).astype(data.draw(st.sampled_from(["int8", "int16", "float32", "float64"])))
+    view = values[data.draw(keys_of(shape))]
+    if not isinstance(view, np.ndarray):
+        view = np.asarray(view)
+    view = np.transpose(view, data.draw(st.permutations(range(view.ndim))))
+    if data.draw(st.booleans()):
+        view = np.broadcast_to(view, (3, *view.shape))
+    assume(0 < view.ndim <= 6)
+    y = nd.reorder(view, data.draw(tags(view.ndim)), isa=isa)
+    np.testing.assert_array_equal(y.to_numpy(), view)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_d2_bits_move(dtype):
+    """D2: Bits move: every element type; a NaN keeps its payload."""
+    check(noise(nd.ShapeDescriptor.from_tag((2, 5, 3, 4), "nhwc", dtype)), nd.ShapeDescriptor.from_tag((2, 5, 3, 4), "nChw4c", dtype))
+
+
+@given(tagged_descriptors(), st.integers(-3, 3))
+def test_d3_padding_of_a_new_array(layout, value):
+    """D3: holds `padding_value` in all its padding, halo and block tails."""
+    assume(str(layout.dtype).startswith(("int", "float")))
+    y = nd.reorder(np.ones(layout.shape, layout.dtype), layout, padding_value=value)
+    assert y.check_padding(value)
+    assert (y.to_numpy() == 1).all()
+    assert nd.reorder(y, layout).check_padding(0)
+
+
+def test_d4_out_keeps_its_halo():
+    """D4: the cells of its blocks that hold elements are written whole, and nothing else."""
+    layout = nd.ShapeDescriptor.from_tag((1, 3, 2), "aBc4b", "int8", (0, 9, 1), (0, 4, 0))
+    out = nd.NdArray(layout)
+    out.fill_padding(7)
+    nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=out, padding_value=5)
+    # Four blocks of four for each of three pixels: in front, that of the elements, and one behind; the third pixel is padding.
+    assert np.frombuffer(out.buffer, np.int8).reshape(-1, 3, 4)[:, 0].tolist() == [[7, 7, 7, 7], [1, 1, 1, 5], [7, 7, 7, 7]]
+    assert (np.frombuffer(out.buffer, np.int8).reshape(-1, 3, 4)[:, 2] == 7).all()
+
+
+def test_d4_what_out_is_known_to_hold():
+    """D4: by default what the padding of `out` is known to hold, else 0; and what is written is known too."""
+    layout = nd.ShapeDescriptor.from_tag((1, 3, 2), "aBc4b", "int8")
+    out = nd.NdArray(layout)
+    out.fill_padding(7)
+    assert nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=out).check_padding(7)
+    nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=out, padding_value=1)
+    assert out.check_padding(1)
+    memory = bytearray(b"\x09" * 8)
+    wrapped = nd.NdArray(layout, memory)
+    nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=wrapped)
+    assert list(memory) == [1, 1, 1, 0, 1, 1, 1, 0]
+
+
+def test_d4_the_surroundings_of_a_view():
+    """D4: the surroundings of a view stay as they are."""
+    host = np.full((4, 6), 9, np.float32)
+    nd.reorder(np.zeros((2, 3), np.float32), "ab", out=host[1:3, 2:5])
+    assert host.sum() == 9 * (24 - 6)
+    backwards = host[::-1, ::-1][1:3, 1:4]
+    nd.reorder(np.arange(6, dtype=np.float32).reshape(2, 3), nd.NdArray(nd.ShapeDescriptor("float32", "c", (2, 3))).descriptor, out=backwards)
+    assert backwards.tolist() == [[0, 1, 2], [3, 4, 5]]
+    part = nd.zeros((1, 16, 2, 2), "float32")
+    blocks = nd.reorder(part, "nChw8c")
+    nd.reorder(np.ones((1, 8, 2, 2), np.float32), "nChw8c", out=blocks[:, 8:])
+    assert blocks.to_numpy().sum(axis=(0, 2, 3)).tolist() == [0.0] * 8 + [4.0] * 8
+
+
+def test_d5_out_is_checked():
+    """D5: `out` must have the shape, the element type, the memory order and blocks that are asked for; writable; no byte shared."""
+    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4).copy()
+    before = x.copy()
+    readonly = np.zeros((1, 2, 3, 4), np.float32)
+    readonly.flags.writeable = False
+    cases = (
+        (nd.LayoutError, "the shape of x", "nchw", np.zeros((1, 2, 4, 3), np.float32)),
+        (nd.LayoutError, "as the layout says", "nhwc", np.zeros((1, 2, 3, 4), np.float32)),
+        (nd.LayoutError, "as the layout says", "nchw", nd.NdArray(nd.ShapeDescriptor.from_tag((1, 2, 3, 4), "nChw2c"))),
+        (nd.LayoutError, "read-only", "nchw", readonly),
+        (nd.LayoutError, "overlap", "nchw", x),
+        (nd.LayoutError, "overlap", "nchw", x[:, ::-1]),
+        (nd.DTypeError, "element type", nd.ShapeDescriptor("float32", "c", (1, 2, 3, 4)), np.zeros((1, 2, 3, 4), np.int32)),
+        (nd.LayoutError, "as the layout says", "nc", np.zeros((1, 2, 3, 4), np.float32)),
+    )
+    for error, match, layout, out in cases:
+        with pytest.raises(error, match=match):
+            nd.reorder(x, layout, out=out)
+        assert (x == before).all()
+        if isinstance(out, np.ndarray) and out is not x and out.base is not x:
+            assert not out.any()
+    # Strides and padding are its own, and axes of one element lie anywhere.
+    wide = np.zeros((1, 2, 3, 8), np.float32)
+    assert nd.reorder(x, "nchw", out=wide[..., ::2]) is not None
+    assert (wide[..., ::2] == x).all()
+    nd.reorder(x[:, :1], "nhwc", out=np.zeros((1, 1, 3, 4), np.float32))
+
+
+def test_d5_other_arguments_are_checked():
+    """D5: Else an error, and nothing is written."""
+    x = np.zeros((2, 3), np.float32)
+    with pytest.raises(nd.LayoutError, match=r"keeps the shape: x has \(2, 3\), the layout \(3, 2\)"):
+        nd.reorder(x, nd.ShapeDescriptor("float32", "c", (3, 2)))
+    with pytest.raises(nd.LayoutError, match="position 1"):
+        nd.reorder(x, "a?")
+    with pytest.raises(nd.LayoutError, match="tag 'abc' has 3 axes"):
+        nd.reorder(x, "abc")
+    with pytest.raises(nd.LayoutError, match="layout tag"):
+        nd.reorder(x, 7)
+    with pytest.raises(nd.LayoutError, match="threads must be at least 1: 0"):
+        nd.reorder(x, "ab", threads=0)
+    with pytest.raises(nd.IsaError, match="mmx"):
+        nd.reorder(x, "ab", isa="mmx")
+    with pytest.raises(nd.DTypeError, match="padding value"):
+        nd.reorder(x, "ab", padding_value="much")
+    with pytest.raises(nd.DTypeError, match="dtype is int8, the layout is one of float32"):
+        nd.reorder(x, nd.ShapeDescriptor("float32", "c", (2, 3)), dtype="int8")
+    with pytest.raises(nd.LayoutError, match="no memory can be laid out so"):
+        nd.reorder(x, nd.ShapeDescriptor("float32", "c", (2, 3), (1, 1)))
+
+
+def hard_floats():
+    """Bit patterns of float32: a comb through all of them, and what lies around the edges of narrower types."""
+    edges = [0x33000000, 0x33000001, 0x337FFFFF, 0x387FFFFF, 0x38800000, 0x38801000, 0x38803000, 0x477FEFFF, 0x477FF000, 0x47800000, 0x7F7F7FFF, 0x7F7F8000]
+    edges += [0, 1, 0x7F800000, 0x7F800001, 0x7FBFFFFF, 0x7FC00000, 0x7FFFFFFF, 0x3F000000, 0x3F800000, 0x3FC00000, 0x40200000]
+    bits = np.concatenate([np.arange(0, 2**32, 65521 * 3, np.uint64), np.array(edges, np.uint64), np.array(edges, np.uint64) | 0x80000000])
+    return bits.astype(np.uint32).view(np.float32)
+
+
+@every_isa
+def test_d6_float16(isa):
+    """D6: To float16 half to even; a NaN stays one, made quiet, with its sign and upper bits; and back, exactly."""
+    values = hard_floats()
+    bits = values.view(np.uint32)
+    with np.errstate(all="ignore"):
+        halves = values.astype(np.float16).view(np.uint16)
+    expected = np.where(np.isnan(values), (bits >> 16 & 0x8000) | 0x7E00 | (bits >> 13 & 0x3FF), halves)
+    np.testing.assert_array_equal(nd.reorder(values, "a", dtype="float16", isa=isa).to_numpy().view(np.uint16), expected)
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    with np.errstate(all="ignore"):
+        wide = halves.astype(np.float32).view(np.uint32)
+    expected = np.where(np.isnan(halves), wide | 0x400000, wide)
+    np.testing.assert_array_equal(nd.reorder(halves, "a", dtype="float32", isa=isa).to_numpy().view(np.uint32), expected)
+
+
+@every_isa
+def test_d6_bfloat16(isa):
+    """D6: To bfloat16 half to even; and back, exactly."""
+    values = hard_floats()
+    narrow = nd.reorder(values, "a", dtype="bfloat16", isa=isa)
+    np.testing.assert_array_equal(words(narrow), float32_to_bfloat16(values))
+    every = nd.NdArray(nd.ShapeDescriptor("bfloat16", "c", (2**16,)))
+    words(every)[:] = np.arange(2**16)
+    np.testing.assert_array_equal(nd.reorder(every, "a", dtype="float32", isa=isa).to_numpy().view(np.uint32), np.arange(2**16, dtype=np.uint32) << 16)
+
+
+def test_d6_what_is_refused():
+    """D6: all else is refused."""
+    for one, other in (("float32", "int16"), ("float16", "bfloat16"), ("float64", "float32"), ("int8", "float16"), ("int8", "uint8")):
+        with pytest.raises(nd.DTypeError, match=f"not from {one} to {other}; astype"):
+            nd.reorder(nd.zeros((2, 3), one), "ab", dtype=other)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(0.1, 3), (1, -128), (0.007, 127), (0.5, 0), (3.7e5, 1), (1e-40, -7)])
+@every_isa
+def test_d7_codes(isa, scale, zero):
+    """D7: `round(x / scale) + zero_point`, computed in float32, halves to even, saturated; NaN gives the zero point; and back."""
+    step = np.float32(scale)
+    values = np.concatenate([hard_floats(), (np.arange(-300, 300, dtype=np.float32) / 2) * step])
+    with np.errstate(all="ignore"):
+        steps = np.where(np.isnan(values), np.float32(0), np.rint(values / step))
+    steps = np.where(np.isnan(steps), 0, steps)
+    expected = np.clip(np.clip(steps, -1000, 1000) + zero, -128, 127).astype(np.int8)
+    options = {"scale": scale, "zero_point": zero, "isa": isa}
+    np.testing.assert_array_equal(nd.reorder(values, "a", dtype="int8", **options).to_numpy(), expected)
+    codes = np.arange(-128, 128).astype(np.int8)
+    expected = (codes.astype(np.float32) - zero) * step
+    np.testing.assert_array_equal(nd.reorder(codes, "a", dtype="float32", **options).to_numpy(), expected)
+
+
+@given(pairs(), st.sampled_from(["float16", "bfloat16", "int8"]), st.booleans(), isas)
+def test_d7_conversions_between_any_layouts(pair, narrow, widen, isa):
+    """D7: to int8, and padding and tails by default; D6 between any layouts."""
+    names = (narrow, "float32") if widen else ("float32", narrow)
+    source, target = (d.astype(name) for d, name in zip(pair, names, strict=True))
+    options = {"scale": 0.25, "zero_point": -3} if narrow == "int8" else {}
+    # Numbers that every type here holds.
+    numbers = np.random.default_rng(0).integers(-20, 20, source.shape).astype(np.float32) / 4
+    x = nd.NdArray(source)
+    x.fill_padding(0)
+    x[...] = numbers if names[0] != "int8" else (numbers * 4 - 3).astype(np.int8)
+    y = nd.reorder(x, target, isa=isa, **options)
+    assert y.check_padding(-3 if names[1] == "int8" else 0)
+    got = y.to_numpy().astype(np.float32)
+    np.testing.assert_array_equal(got, numbers if names[1] != "int8" else numbers * 4 - 3)
+
+
+def test_d7_the_zero_point_is_the_padding():
+    """D7: NaN gives the zero point, and so do padding and tails by default."""
+    y = nd.reorder(np.full((1, 3, 2), np.nan, np.float32), "aBc4b", dtype="int8", scale=1, zero_point=-5)
+    assert (np.frombuffer(y.buffer, np.int8) == -5).all()
+
+
+def test_d7_scale_and_zero_point_are_checked():
+    """D7: scale is a positive float32 number and zero_point a code, given for int8 and for nothing else."""
+    x = np.zeros(3, np.float32)
+    for scale in (None, 0, -1, float("nan"), float("inf"), 1e39, 1e-50, "1x"):
+        with pytest.raises(nd.LayoutError, match="scale"):
+            nd.reorder(x, "a", dtype="int8", scale=scale)
+    for zero in (128, -129, 0.5, "a"):
+        with pytest.raises(nd.LayoutError, match="zero_point"):
+            nd.reorder(x, "a", dtype="int8", scale=1, zero_point=zero)
+    for options in ({"scale": 1}, {"zero_point": 0}):
+        with pytest.raises(nd.LayoutError, match="belong to conversions"):
+            nd.reorder(x, "a", **options)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d8_nothing_outside_is_touched(isa, side):
+    """D8: No byte outside the buffers is touched, in the source none outside the span of the elements."""
+    for width, channels, pixels in product((1, 2, 4, 8), (1, 3, 5, 17, 67), (1, 7, 61)):
+        values = np.random.default_rng(0).integers(0, 256, (channels, pixels, width), np.uint8).view(f"u{width}")[..., 0]
+        for x in (guarded_array(values, side), guarded_array(values.T, side).T, guarded_array(values[::-1, ::-1], side)[::-1, ::-1]):
+            for tag in ("ab", "ba", "Ab8a", "Ba16b"):
+                layout = nd.ShapeDescriptor.from_tag(values.shape, tag, values.dtype)
+                out = nd.NdArray(layout, guarded(layout.allocLength() * width, side))
+                np.testing.assert_array_equal(nd.reorder(x, layout, out=out, isa=isa).to_numpy(), values)
+                back = nd.NdArray(nd.ShapeDescriptor(values.dtype, "c", values.shape), guarded(values.nbytes, side))
+                np.testing.assert_array_equal(nd.reorder(out, "ab", out=back, isa=isa).to_numpy(), values)
+        # A view of every other row, whose surroundings nobody may read or write.
+        parts = guarded_array(np.repeat(values, 2, axis=0), side)[:: 2 if side == "start" else -2]
+        expected = values if side == "start" else values[::-1]
+        np.testing.assert_array_equal(nd.reorder(parts, "ba", isa=isa).to_numpy(), expected)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d8_conversions_stay_inside(isa, side):
+    """D8: No byte outside the buffers is touched by conversions."""
+    for count in (1, 3, 15, 16, 17, 33):
+        values = np.arange(count, dtype=np.float32)
+        for narrow, options in (("float16", {}), ("bfloat16", {}), ("int8", {"scale": 1})):
+            layout = nd.ShapeDescriptor(narrow, "c", (count,))
+            out = nd.NdArray(layout, guarded(count * layout.itemsize, side))
+            nd.reorder(guarded_array(values, side), "a", out=out, isa=isa, **options)
+            back = nd.NdArray(nd.ShapeDescriptor("float32", "c", (count,)), guarded(count * 4, side))
+            assert (nd.reorder(out, "a", out=back, isa=isa, **options).to_numpy() == values).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 60, 61), (1, 1_000_003), (70, 9, 8, 400), (2, 1_300_000, 1)])
+def test_d8_threads_give_the_same_bits(shape):
+    """D8: every number of threads gives the same bits."""
+    x = np.random.default_rng(0).integers(-100, 100, shape).astype(np.int32)
+    for tag in ("acdb", "aBcd16b", "dcba")[: 3 if len(shape) == 4 else 0] or (("ab", "Ba16b") if len(shape) == 2 else ("aBc16b", "acb")):
+        alone = nd.reorder(x, tag)
+        for threads in (2, 3, 7):
+            together = nd.reorder(x, tag, threads=threads)
+            assert (words(together) == words(alone)).all()
+    narrow = nd.reorder(x.astype(np.float32), "abcd"[: len(shape)], dtype="int8", scale=1, threads=3)
+    assert (narrow.to_numpy() == x).all()
+
+
+def test_d9_other_threads_run():
+    """D9: The lock of the interpreter is released while elements move."""
+    x = np.zeros((64, 512, 512), np.float32)
+    out = nd.zeros(x.shape)
+    counted = []
+    stop = threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted.append(None)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        most = 0
+        for _ in range(20):
+            before = len(counted)
+            nd.reorder(x, "abc", out=out)
+            most = max(most, len(counted) - before)
+            if most > 1000:
+                break
+    finally:
+        stop.set()
+        thread.join()
+    # The copy of 64 MiB takes longer than any switch interval only where nobody else may run in it.
+    assert most > 1000
+
+
+@given(tagged_descriptors())
+def test_d10_arrays_copy_blocked_layouts_with_it(layout):
+    """D10: Arrays copy blocked layouts with it."""
+    x = noise(layout)
+    expected = words(x)[offsets(layout)].reshape(layout.shape)
+    if str(layout.dtype) != "bfloat16":
+        got = x.to_numpy(copy=True)
+        np.testing.assert_array_equal(got.view(expected.dtype), expected)
+    y = nd.NdArray(layout)
+    y.fill_padding(1)
+    y[...] = x if str(layout.dtype) not in ("bfloat16", "bool") else 0
+    if str(layout.dtype) not in ("bfloat16", "bool"):
+        np.testing.assert_array_equal(words(y)[offsets(layout)], expected.ravel())
+    assert y.check_padding(1)
+
+
+def test_d1_empty_and_scalar():
+    """D1: any descriptor to any other, the ones of no element and of no axis too."""
+    assert nd.reorder(np.zeros((0, 3), np.float32), "ba").shape == (0, 3)
+    assert nd.reorder(np.zeros((2, 0, 3), np.int8), "aBc8b", threads=4).size == 0
+    assert nd.reorder(np.float64(3), nd.ShapeDescriptor("float64", "c", ())).item() == 3
+
+
+def test_d1_never_a_view():
+    """D1: a new array, never a view."""
+    x = nd.zeros((2, 3))
+    y = nd.reorder(x, x.descriptor)
+    y[...] = 1
+    assert x.to_numpy().sum() == 0
+    assert nd.reorder(x, "ab").descriptor == x.descriptor
+
+
+def test_d1_blocks_that_cut_each_other():
+    """D1: any descriptor to any other, where neither block is a multiple of the other."""
+    for one, other in (("A4a3ab", "A6ab"), ("A8a", "A12a"), ("A12a", "A18a"), ("A10a", "A4a2a"), ("A3a5a", "A5a3a"), ("A7a", "A16a")):
+        axes = one.count("b") + 1
+        for count in (1, 5, 12, 30, 61):
+            shape = (count, 5)[:axes]
+            pair = []
+            for tag in (one, other):
+                outer = "Ab"[:axes]
+                blocks = tag[1:].removesuffix("b")
+                pair.append(nd.ShapeDescriptor.from_tag(shape, outer + blocks, "int16"))
+            check(noise(pair[0]), pair[1])
+            check(noise(pair[1]), pair[0])
