@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from nd4jlike import dtypes
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
+from nd4jlike.ndarray import _like as laid_out_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -217,10 +217,8 @@ def arange(*args: float, dtype: _DTypeLike = "float32") -> NdArray:
 
 def _like(x: Any, dtype: _DTypeLike | None) -> NdArray:
     """Zeros in the layout of `x`, dense where no memory can be laid out so."""
-    layout = asarray(x).descriptor
-    if layout.validate() or layout.allocLength() != math.prod(layout.padded_shape):
-        layout = ShapeDescriptor(layout.dtype, "c", layout.shape)
-    return NdArray(layout if dtype is None else layout.astype(dtype))
+    x = asarray(x)
+    return laid_out_like(x, x.dtype if dtype is None else dtype)
 
 
 def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:

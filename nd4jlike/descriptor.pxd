@@ -51,6 +51,9 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key)
 # Physical offset of the logical index `index`, blocks included; nothing is checked.
 cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil
 
+# What one index of one axis adds to the offset, blocks included; nothing is checked.
+cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil
+
 # The one door: checks what must be true, raises LayoutError with the broken rules.
 # `order` counts for rank 0 and 1, beyond it follows from `axes`; ews None: computed.
 cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,

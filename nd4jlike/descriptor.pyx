@@ -1,6 +1,8 @@
 """ShapeDescriptor: where each element lives (ADR 0001)."""
 
 cimport cython
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SetItem
 from libc.string cimport memcmp
 
 import operator
@@ -19,6 +21,8 @@ cdef enum:
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
+    int PySlice_Unpack(object key, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step) noexcept
 
 cdef extern from *:
     bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
@@ -206,60 +210,83 @@ cdef tuple padded_extents(tuple shape, tuple paddings, tuple blocks):
     return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, products)])
 
 
+cdef tuple as_tuple(const Py_ssize_t *numbers, int count):
+    cdef tuple made = PyTuple_New(count)
+    cdef object number
+    cdef int i
+    for i in range(count):
+        number = numbers[i]
+        Py_INCREF(number)  # the tuple takes over one reference
+        PyTuple_SetItem(made, i, number)
+    return made
+
+
+cdef int derive(ShapeDescriptor self, object dtype, str order) except -1:
+    """Everything that follows from rank, shape, strides, axes, paddings, their offsets, blocks and offset in `self.layout`; checks the figures."""
+    cdef Layout *layout = &self.layout
+    cdef Py_ssize_t low, high, product, count = 1
+    cdef bint padded = False, fits = True
+    cdef int i
+    layout.itemsize = dtype.itemsize
+    layout.length = 1
+    for i in range(layout.rank):
+        padded |= layout.paddings[i] != 0
+        product = block_product(layout, i)
+        fits = fits and not add_overflows(layout.shape[i], layout.paddings[i], &layout.padded_shape[i])
+        if product > 1:
+            fits = fits and not add_overflows(layout.padded_shape[i], product - 1, &low) and not mul_overflows(low // product, product, &layout.padded_shape[i])
+        fits = fits and not mul_overflows(layout.strides[i], layout.padded_shape[i], &low)
+        # Neither the elements nor the cells may outnumber what a machine word counts in bytes; zero extents do not excuse the others.
+        fits = fits and not mul_overflows(count, max(layout.padded_shape[i], 1), &count)
+        if fits:
+            layout.length *= layout.shape[i]
+    fits = fits and not mul_overflows(count, layout.itemsize, &count) and hosting_reach(layout, &low, &high)
+    fits = fits and not mul_overflows(low, layout.itemsize, &count) and not add_overflows(high, 1, &count) and not mul_overflows(count, layout.itemsize, &count)
+
+    self.shape = as_tuple(layout.shape, layout.rank)
+    self.strides = as_tuple(layout.strides, layout.rank)
+    self.paddings = as_tuple(layout.paddings, layout.rank)
+    self.padding_offsets = as_tuple(layout.padding_offsets, layout.rank) if padded else self.paddings
+    if not fits:
+        raise LayoutError(
+            f"the buffer outgrows the signed machine word in bytes: shape={self.shape}, paddings={self.paddings}, strides={self.strides}, "
+            f"itemsize={layout.itemsize}",
+            ShapeStatus.OVERFLOW,
+        )
+    if low < 0 and padded:
+        raise LayoutError(
+            f"the padding starts {-low} elements before the buffer: offset={layout.offset}, padding_offsets={self.padding_offsets}, strides={self.strides}",
+            ShapeStatus.OUT_OF_BUFFER,
+        )
+    self.padded_shape = as_tuple(layout.padded_shape, layout.rank) if padded or layout.block_count else self.shape
+    self.axes = tuple([layout.axes[i] for i in range(layout.rank)])
+    self.inner_blocks = tuple([(layout.block_axes[i], layout.block_sizes[i]) for i in range(layout.block_count)]) if layout.block_count else ()
+    self.dtype = dtype
+    # The letter follows from the axes, where these tell.
+    self.order = order if layout.rank < 2 else "f" if is_reversed(layout) else "c"
+    self.ews = element_wise_stride(layout)
+    self._hash = -1
+    return 0
+
+
 cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
               tuple paddings, tuple padding_offsets, tuple inner_blocks) except -1:
     cdef Layout *layout = &self.layout
-    cdef Py_ssize_t low, high, count
-    cdef tuple extents
     cdef int i
-
     layout.rank = len(shape)
     layout.block_count = len(inner_blocks)
-    layout.itemsize = dtype.itemsize
     layout.offset = offset
-    layout.length = 1
-    count = 1
-    for i, (axis, size) in enumerate(inner_blocks):
-        layout.block_axes[i] = axis
-        layout.block_sizes[i] = size
-    extents = padded_extents(shape, paddings, inner_blocks)
+    for i in range(layout.block_count):
+        layout.block_axes[i], layout.block_sizes[i] = inner_blocks[i]
     for i in range(layout.rank):
         layout.shape[i] = shape[i]
         layout.strides[i] = strides[i]
         layout.axes[i] = axes[i]
         layout.paddings[i] = paddings[i]
         layout.padding_offsets[i] = padding_offsets[i]
-        if extents[i] > PY_SSIZE_T_MAX:
-            raise overflow(shape, paddings, strides, dtype)
-        layout.padded_shape[i] = extents[i]
-        if mul_overflows(layout.strides[i], layout.padded_shape[i], &low):
-            raise overflow(shape, paddings, strides, dtype)
-        # Neither the elements nor the cells may outnumber what a machine word counts in bytes; zero extents do not excuse the others.
-        if mul_overflows(count, max(layout.padded_shape[i], 1), &count):
-            raise overflow(shape, paddings, strides, dtype)
-        layout.length *= layout.shape[i]
-    if mul_overflows(count, layout.itemsize, &count) or not hosting_reach(layout, &low, &high):
-        raise overflow(shape, paddings, strides, dtype)
-    if mul_overflows(low, layout.itemsize, &count) or add_overflows(high, 1, &count) or mul_overflows(count, layout.itemsize, &count):
-        raise overflow(shape, paddings, strides, dtype)
-    if low < 0 and is_padded_layout(layout):
-        raise LayoutError(
-            f"the padding starts {-low} elements before the buffer: offset={offset}, padding_offsets={padding_offsets}, strides={strides}",
-            ShapeStatus.OUT_OF_BUFFER,
-        )
-
-    self.dtype = dtype
-    # The letter follows from the axes, where these tell.
-    self.order = order if layout.rank < 2 else "f" if is_reversed(layout) else "c"
-    self.axes = axes
-    self.shape = shape
-    self.strides = strides
-    self.paddings = paddings
-    self.padding_offsets = padding_offsets
-    self.padded_shape = extents
-    self.inner_blocks = inner_blocks
-    self.ews = element_wise_stride(layout) if ews is None else as_ssize(ews, "ews")
-    self._hash = -1
+    derive(self, dtype, order)
+    if ews is not None:
+        self.ews = as_ssize(ews, "ews")
     return 0
 
 
@@ -268,13 +295,6 @@ cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple 
     cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
     fill(made, dtype, order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks)
     return made
-
-
-cdef object overflow(tuple shape, tuple paddings, tuple strides, object dtype):
-    return LayoutError(
-        f"the buffer outgrows the signed machine word in bytes: shape={shape}, paddings={paddings}, strides={strides}, itemsize={dtype.itemsize}",
-        ShapeStatus.OVERFLOW,
-    )
 
 
 cdef tuple checked_shape(object shape):
@@ -811,15 +831,23 @@ cdef class ShapeDescriptor:
         True
         """
         cdef tuple numbers = checked_axes(axes, self.layout.rank)
-        cdef dict new_of = {old: new for new, old in enumerate(numbers)}
-
-        def pick(values):
-            return tuple([values[axis] for axis in numbers])
-
-        return make_descriptor(
-            self.dtype, self.order, tuple([new_of[axis] for axis in self.axes]), pick(self.shape), pick(self.strides), None, self.layout.offset,
-            pick(self.paddings), pick(self.padding_offsets), tuple([(new_of[axis], size) for axis, size in self.inner_blocks]),
-        )
+        cdef const Layout *layout = &self.layout
+        cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
+        cdef Layout *turned = &made.layout
+        cdef int new_of[MAX_RANK]
+        cdef int i, old
+        turned.rank, turned.block_count, turned.offset = layout.rank, layout.block_count, layout.offset
+        for i in range(layout.rank):
+            old = numbers[i]
+            new_of[old] = i
+            turned.shape[i], turned.strides[i] = layout.shape[old], layout.strides[old]
+            turned.paddings[i], turned.padding_offsets[i] = layout.paddings[old], layout.padding_offsets[old]
+        for i in range(layout.rank):
+            turned.axes[i] = new_of[layout.axes[i]]
+        for i in range(layout.block_count):
+            turned.block_axes[i], turned.block_sizes[i] = new_of[layout.block_axes[i]], layout.block_sizes[i]
+        derive(made, self.dtype, self.order)
+        return made
 
     def subarray(self, key):
         """Describe the part of the array that basic indexing selects, in the same buffer.
@@ -833,13 +861,15 @@ cdef class ShapeDescriptor:
         -------
         ShapeDescriptor
             Axes that are taken whole keep their padding; the surroundings of a part are elements of others, not padding.
+            Blocked axes keep their blocks where whole blocks of them are taken; an axis that strides alone can describe
+            becomes plain where it must (ADR 0010).
 
         Raises
         ------
         OutOfRangeError
             For an index outside the shape, or more indices than axes.
         UnsupportedLayoutError
-            For an index into a blocked axis that strides cannot describe.
+            For a part of blocked axes that neither strides nor the blocks that remain can describe.
 
         Examples
         --------
@@ -848,6 +878,55 @@ cdef class ShapeDescriptor:
         ShapeDescriptor('float32', 'c', (10,), (5,), offset=2)
         """
         return select(self, key)
+
+    def exploded(self):
+        """Describe the same cells without inner blocks: a plain layout of more axes.
+
+        Returns
+        -------
+        ShapeDescriptor
+            The axes count outer blocks, in the order of this descriptor; the inner blocks follow, outermost first. Cells of
+            the last block beyond the extent are elements of it; whole blocks of padding stay padding. A plain descriptor
+            comes back as it is.
+
+        Raises
+        ------
+        LayoutError
+            For more than 32 axes.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c").exploded()
+        ShapeDescriptor('float32', 'c', (1, 3, 5, 4, 8))
+        """
+        cdef const Layout *layout = &self.layout
+        cdef ShapeDescriptor made
+        cdef Layout *plain
+        cdef Py_ssize_t product, run = inner_run(layout)
+        cdef int i
+        if layout.block_count == 0:
+            return self
+        made = ShapeDescriptor.__new__(ShapeDescriptor)
+        plain = &made.layout
+        plain.rank = layout.rank + layout.block_count
+        plain.block_count, plain.offset = 0, layout.offset
+        if plain.rank > MAX_RANK:
+            raise LayoutError(f"{layout.rank} axes and {layout.block_count} inner blocks are more than {MAX_RANK} axes", ShapeStatus.INCORRECT_RANK)
+        for i in range(layout.rank):
+            product = block_product(layout, i)
+            plain.axes[i] = layout.axes[i]
+            plain.strides[i] = layout.strides[i]
+            plain.shape[i] = (layout.shape[i] + product - 1) // product
+            plain.paddings[i] = layout.padded_shape[i] // product - plain.shape[i]
+            plain.padding_offsets[i] = layout.padding_offsets[i] // product
+        for i in range(layout.block_count):
+            run //= layout.block_sizes[i]
+            plain.axes[layout.rank + i] = layout.rank + i
+            plain.strides[layout.rank + i], plain.shape[layout.rank + i] = run, layout.block_sizes[i]
+            plain.paddings[layout.rank + i], plain.padding_offsets[layout.rank + i] = 0, 0
+        derive(made, self.dtype, "c")
+        return made
 
     def hosting(self):
         """Describe the padded buffer itself: its cells, padding included, as elements.
@@ -1017,72 +1096,188 @@ cdef tuple recovered_paddings(tuple numbers, tuple axes, tuple sizes, tuple step
     return tuple(total)
 
 
-cdef ShapeDescriptor select(ShapeDescriptor self, object key):
-    cdef tuple keys = key if isinstance(key, tuple) else (key,)
-    cdef int rank = self.layout.rank
-    cdef Py_ssize_t offset = self.layout.offset
-    cdef Py_ssize_t start, stop, step, product
-    cdef int axis = 0
-    wanted = len([k for k in keys if k is not None and k is not Ellipsis])
-    if wanted > rank or len([k for k in keys if k is Ellipsis]) > 1:
-        raise OutOfRangeError(f"{wanted} indices for {rank} axes, and at most one Ellipsis: key={key!r}, shape={self.shape}")
-    if Ellipsis not in [k for k in keys if k is Ellipsis]:
-        keys = (*keys, Ellipsis)
+cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil:
+    """What `index` of one axis adds to the offset, blocks included."""
+    cdef Py_ssize_t step = 1, offset = 0
+    cdef int i
+    for i in range(layout.block_count - 1, -1, -1):
+        if layout.block_axes[i] == axis:
+            offset += (index % layout.block_sizes[i]) * step
+            index //= layout.block_sizes[i]
+        step *= layout.block_sizes[i]
+    return offset + index * layout.strides[axis]
 
-    # Per axis of the result: (axis of this descriptor or -1, extent, stride, padding, padding offset)
-    cdef list kept = []
+
+cdef bint evenly_spaced(const Layout *layout, int axis, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step, Py_ssize_t *stride) noexcept nogil:
+    """Whether `count` elements of one axis, `step` apart, are evenly spaced in memory, too; how far apart."""
+    cdef Py_ssize_t weights[MAX_BLOCKS + 1]  # elements of the axis in one step of each level: outer blocks, then its inner blocks
+    cdef Py_ssize_t distances[MAX_BLOCKS + 1]  # and how far apart these steps are
+    cdef Py_ssize_t last = start + (count - 1) * step, run = inner_run(layout)
+    cdef int i, levels = 1, top = 0
+    weights[0] = block_product(layout, axis)
+    distances[0] = layout.strides[axis]
+    for i in range(layout.block_count):
+        run //= layout.block_sizes[i]
+        if layout.block_axes[i] == axis:
+            weights[levels] = weights[levels - 1] // layout.block_sizes[i]
+            distances[levels] = run
+            levels += 1
+    stride[0] = distances[0]
+    if count < 2:
+        return True
+    while start // weights[top] == last // weights[top]:
+        top += 1
+    i = top
+    while step % weights[i]:
+        i += 1
+        if distances[top] * weights[i] != distances[i] * weights[top]:
+            return False
+    stride[0] = step // weights[i] * distances[i]
+    return True
+
+
+cdef bint remains_a_run(const Layout *layout, const bint *stays) noexcept nogil:
+    """Whether the inner blocks of the axes that stay blocked are one dense run without those of the others."""
+    cdef bint begun = False
+    cdef int i
+    for i in range(layout.block_count):
+        if layout.block_sizes[i] > 1:
+            if stays[layout.block_axes[i]]:
+                begun = True
+            elif begun:
+                return False
+    return True
+
+
+cdef ShapeDescriptor select(ShapeDescriptor self, object key):
+    cdef tuple keys = key if type(key) is tuple else tuple(key) if isinstance(key, tuple) else (key,)
+    cdef const Layout *layout = &self.layout
+    cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
+    cdef Layout *part = &made.layout
+    cdef int origin[MAX_RANK]  # axis of this descriptor behind each axis of the part, -1 for a new one
+    cdef int place_of[MAX_RANK]  # axis of the part that each axis of this descriptor becomes, -1 for none
+    cdef bint stays[MAX_RANK]  # whether an axis keeps its blocks
+    cdef bint even[MAX_RANK]  # whether strides alone can describe it
+    cdef Py_ssize_t plain_strides[MAX_RANK]
+    cdef Py_ssize_t start, stop, step, count, product, n
+    cdef int wanted = 0, axis = 0, rank = 0, i, place, later
+    cdef bint ellipsis = False, reading
     for k in keys:
         if k is Ellipsis:
-            for _ in range(rank - wanted):
-                kept.append((axis, self.shape[axis], self.strides[axis], self.paddings[axis], self.padding_offsets[axis]))
+            if ellipsis:
+                wanted = MAX_RANK + 1
+            ellipsis = True
+        elif k is not None:
+            wanted += 1
+    if wanted > layout.rank:
+        wanted = len([k for k in keys if k is not None and k is not Ellipsis])
+        raise OutOfRangeError(f"{wanted} indices for {layout.rank} axes, and at most one Ellipsis: key={key!r}, shape={self.shape}")
+    if not ellipsis and wanted < layout.rank:
+        keys = (*keys, Ellipsis)
+
+    part.offset = layout.offset
+    for k in keys:
+        if rank > MAX_RANK - 1 and not isinstance(k, int):
+            raise LayoutError(f"the part has more than {MAX_RANK} axes: key={key!r}, shape={self.shape}", ShapeStatus.INCORRECT_RANK)
+        if k is None:
+            origin[rank] = -1
+            part.shape[rank], part.strides[rank], part.paddings[rank], part.padding_offsets[rank] = 1, 0, 0, 0
+            rank += 1
+        elif k is Ellipsis:
+            for _ in range(layout.rank - wanted):
+                if rank == MAX_RANK:
+                    raise LayoutError(f"the part has more than {MAX_RANK} axes: key={key!r}, shape={self.shape}", ShapeStatus.INCORRECT_RANK)
+                origin[rank], place_of[axis], stays[axis] = axis, rank, True
+                n = layout.shape[axis]
+                even[axis] = evenly_spaced(layout, axis, 0, n, 1, &plain_strides[axis])
+                part.shape[rank], part.strides[rank] = n, layout.strides[axis]
+                part.paddings[rank], part.padding_offsets[rank] = layout.paddings[axis], layout.padding_offsets[axis]
+                rank += 1
                 axis += 1
-        elif k is None:
-            kept.append((-1, 1, 0, 0, 0))
         elif isinstance(k, slice):
-            n = self.shape[axis]
-            start, stop, step = k.indices(n)
-            count = len(range(start, stop, step))
-            product = block_product(&self.layout, axis)
+            n = layout.shape[axis]
+            PySlice_Unpack(k, &start, &stop, &step)
+            count = PySlice_AdjustIndices(n, &start, &stop, step)
+            product = block_product(layout, axis)
+            origin[rank], place_of[axis] = axis, rank
+            part.shape[rank], part.strides[rank] = count, layout.strides[axis]
             if count == n and (step == 1 or n <= 1):
-                kept.append((axis, n, self.strides[axis], self.paddings[axis], self.padding_offsets[axis]))
-            elif product > 1 and (step != 1 or start % product or (stop % product and stop < n)):
-                raise UnsupportedLayoutError(
-                    f"axis {axis} is blocked by {product}, so only whole blocks of it are a view: {k} of extent {n}; reorder to a plain layout first"
-                )
+                start = 0
+                part.paddings[rank], part.padding_offsets[rank] = layout.paddings[axis], layout.padding_offsets[axis]
+                stays[axis], even[axis] = True, evenly_spaced(layout, axis, 0, n, 1, &plain_strides[axis])
             else:
-                offset += start // product * self.strides[axis] if count else 0
-                kept.append((axis, count, self.strides[axis] * step, 0, 0))
+                part.paddings[rank], part.padding_offsets[rank] = 0, 0
+                if product == 1:
+                    if count < 2 and mul_overflows(layout.strides[axis], step, &product):
+                        step = 1  # reaches nothing
+                    part.strides[rank] *= step
+                    stays[axis] = even[axis] = True
+                    plain_strides[axis] = part.strides[rank]
+                else:
+                    stays[axis] = count == 0 or (step == 1 and start % product == 0 and (stop % product == 0 or stop == n))
+                    even[axis] = evenly_spaced(layout, axis, start, count, step, &plain_strides[axis])
+                if count:
+                    part.offset += axis_offset(layout, axis, start)
+            if not stays[axis] and not even[axis]:
+                raise not_in_place(self, axis, k)
+            rank += 1
             axis += 1
         else:
-            n = self.shape[axis]
+            n = layout.shape[axis]
             try:
                 start = operator.index(k)
             except (TypeError, OverflowError):
                 raise OutOfRangeError(f"index {k!r} of axis {axis} is neither an integer, a slice, Ellipsis nor None, as basic indexing has it") from None
             if not -n <= start < n:
                 raise OutOfRangeError(f"index {start} is outside axis {axis} of extent {n}: shape={self.shape}")
-            if block_product(&self.layout, axis) > 1:
-                raise UnsupportedLayoutError(f"axis {axis} is blocked, an index into it is no strided view: reorder to a plain layout first")
-            offset += (start + n if start < 0 else start) * self.strides[axis]
+            place_of[axis], stays[axis], even[axis] = -1, False, True
+            part.offset += axis_offset(layout, axis, start + n if start < 0 else start)
             axis += 1
-    if len(kept) > MAX_RANK:
-        raise LayoutError(f"rank {len(kept)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+    part.rank = rank
 
-    cdef dict new_of = {item[0]: position for position, item in enumerate(kept) if item[0] >= 0}
-    cdef list axes = [new_of[old] for old in self.axes if old in new_of]
-    strides = [item[2] for item in kept]
-    for position, item in enumerate(kept):
-        if item[0] < 0:
+    # Blocks stay where they can; else strides must do.
+    part.block_count = 0
+    if layout.block_count:
+        if not remains_a_run(layout, stays):
+            for axis in range(layout.rank):
+                stays[axis] = stays[axis] and not even[axis]
+            if not remains_a_run(layout, stays):
+                raise not_in_place(self, next(axis for axis in range(layout.rank) if stays[axis]), key)
+        for i in range(layout.block_count):
+            axis = layout.block_axes[i]
+            if stays[axis]:
+                part.block_axes[part.block_count], part.block_sizes[part.block_count] = place_of[axis], layout.block_sizes[i]
+                part.block_count += 1
+            elif place_of[axis] >= 0:
+                place = place_of[axis]
+                part.strides[place], part.paddings[place], part.padding_offsets[place] = plain_strides[axis], 0, 0
+
+    i = 0
+    for place in range(layout.rank):
+        if place_of[layout.axes[place]] >= 0:
+            part.axes[i] = place_of[layout.axes[place]]
+            i += 1
+    for axis in range(rank):
+        if origin[axis] < 0:
             # A new axis joins its neighbour on the fast side; its stride never contributes to an address.
-            if self.order == "f":
-                place = axes.index(position - 1) if position - 1 in axes else len(axes)
-            else:
-                place = next((axes.index(later) for later in range(position + 1, len(kept)) if later in axes), len(axes))
-            faster = axes[place] if place < len(axes) else -1
-            strides[position] = max(1, abs(strides[faster]) * kept[faster][1]) if faster >= 0 else max(1, inner_run(&self.layout))
-            axes.insert(place, position)
-    blocks = tuple([(new_of[old], size) for old, size in self.inner_blocks])
-    return make_descriptor(
-        self.dtype, self.order, tuple(axes), tuple([item[1] for item in kept]), tuple(strides), None, offset,
-        tuple([item[3] for item in kept]), tuple([item[4] for item in kept]), blocks,
+            reading = self.order == "f"
+            place = i
+            for later in range(i):
+                if part.axes[later] == axis - 1 if reading else part.axes[later] > axis and (place == i or part.axes[later] < part.axes[place]):
+                    place = later
+            part.strides[axis] = inner_run(part)
+            if place < i and not mul_overflows(part.strides[part.axes[place]], part.shape[part.axes[place]], &n):
+                part.strides[axis] = max(1, abs(n))
+            for later in range(i, place, -1):
+                part.axes[later] = part.axes[later - 1]
+            part.axes[place] = axis
+            i += 1
+    derive(made, self.dtype, self.order)
+    return made
+
+
+cdef object not_in_place(ShapeDescriptor self, int axis, object key):
+    return UnsupportedLayoutError(
+        f"no view: axis {axis} is blocked by {block_product(&self.layout, axis)}, and this part of it is neither whole blocks in one run nor evenly "
+        f"spaced: key={key!r}, shape={self.shape}, inner_blocks={self.inner_blocks}; reorder to a plain layout first"
     )

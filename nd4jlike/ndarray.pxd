@@ -4,7 +4,11 @@ from nd4jlike.buffer cimport Buffer
 from nd4jlike.descriptor cimport ShapeDescriptor
 
 
-cdef class NdArray:
+cdef class _Operators:
+    pass
+
+
+cdef class NdArray(_Operators):
     cdef readonly ShapeDescriptor descriptor
     # The bytes. Shared with every view and every export; freed when the last of them is gone.
     cdef readonly Buffer buffer

@@ -14,13 +14,15 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
-from nd4jlike.descriptor cimport Layout, ShapeDescriptor, make_descriptor
+from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, make_descriptor, select
 from nd4jlike.kernels.patch cimport MoveTable
 from nd4jlike.moves cimport Box, all_of, kernels, move
+
+import pickle
 
 import numpy as np
 
@@ -64,69 +66,31 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
     return True
 
 
-cdef void fill_run(char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
-    """Write `bits` to `count` cells that are `stride` bytes apart."""
-    cdef Py_ssize_t i
-    for i in range(count):
-        memcpy(cell + i * stride, &bits, <size_t> itemsize)
+include "padding_cells.pxi"
+include "operators.pxi"
 
 
-cdef bint run_holds(const char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
-    """Whether `count` cells that are `stride` bytes apart hold `bits`."""
-    cdef uint64_t wrong = 0
-    cdef Py_ssize_t i
-    if itemsize == 1:
-        for i in range(count):
-            wrong |= (<const uint8_t *> (cell + i * stride))[0] ^ <uint8_t> bits
-    elif itemsize == 2:
-        for i in range(count):
-            wrong |= (<const uint16_t *> (cell + i * stride))[0] ^ <uint16_t> bits
-    elif itemsize == 4:
-        for i in range(count):
-            wrong |= (<const uint32_t *> (cell + i * stride))[0] ^ <uint32_t> bits
-    else:
-        for i in range(count):
-            wrong |= (<const uint64_t *> (cell + i * stride))[0] ^ bits
-    return wrong == 0
-
-
-cdef bint visit_padding(const Layout *layout, int level, char *cell, bint outside, bint fill, uint64_t bits) noexcept nogil:
-    """Fill, or look at, the padding cells below `level` of the memory order, `cell` being the first of them.
-
-    Plain layouts. `outside` says that an outer axis is in its padding already, so that all cells below are.
-    """
-    cdef Py_ssize_t i, first, last, stride
-    cdef int axis
-    if level == layout.rank:
-        if outside and fill:
-            fill_run(cell, 1, 0, layout.itemsize, bits)
-        return fill or not outside or run_holds(cell, 1, 0, layout.itemsize, bits)
-    axis = layout.axes[level]
-    stride = layout.strides[axis] * layout.itemsize
-    first = layout.padding_offsets[axis]
-    last = first + layout.shape[axis]
-    if level == layout.rank - 1:
-        if outside:
-            first = last = layout.padded_shape[axis]
-        if fill:
-            fill_run(cell, first, stride, layout.itemsize, bits)
-            fill_run(cell + last * stride, layout.padded_shape[axis] - last, stride, layout.itemsize, bits)
-            return True
-        return (run_holds(cell, first, stride, layout.itemsize, bits)
-                and run_holds(cell + last * stride, layout.padded_shape[axis] - last, stride, layout.itemsize, bits))
-    for i in range(layout.padded_shape[axis]):
-        if not visit_padding(layout, level + 1, cell + i * stride, outside or not first <= i < last, fill, bits):
-            return False
-    return True
-
-
-cdef char *first_cell(const Layout *layout, char *base) noexcept nogil:
-    """The first cell of the hosting buffer of a plain layout."""
-    cdef Py_ssize_t offset = layout.offset
-    cdef int i
-    for i in range(layout.rank):
-        offset -= layout.padding_offsets[i] * layout.strides[i]
-    return base + offset * layout.itemsize
+cdef bint is_whole(const Layout *layout) noexcept nogil:
+    """Whether the layout is that of a buffer of its own: the hosting buffer is dense and starts at offset 0, as tags describe it."""
+    cdef Py_ssize_t products[MAX_RANK]
+    cdef Py_ssize_t expected = 1, start = 0, extent
+    cdef int i, axis
+    if layout.length == 0:
+        return True
+    for axis in range(layout.rank):
+        products[axis] = 1
+    for i in range(layout.block_count):
+        products[layout.block_axes[i]] *= layout.block_sizes[i]
+        expected *= layout.block_sizes[i]
+    for i in range(layout.rank - 1, -1, -1):
+        axis = layout.axes[i]
+        extent = layout.padded_shape[axis] // products[axis]
+        if extent != 1:
+            if layout.strides[axis] != expected:
+                return False
+            start += layout.padding_offsets[axis] // products[axis] * expected
+            expected *= extent
+    return layout.offset == start
 
 
 cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *format) except -1:
@@ -200,23 +164,25 @@ cdef object flat_cells(NdArray array):
     return elements(whole)
 
 
-cdef object cell_offsets(ShapeDescriptor descriptor):
-    """Offset of every logical element, as an array of the shape of the descriptor; for layouts that strides do not describe."""
-    cdef list products = [1] * descriptor.layout.rank
-    offsets = np.full((1,) * descriptor.layout.rank, descriptor.layout.offset, np.intp)
-    rest = [np.arange(n, dtype=np.intp) for n in descriptor.shape]
-    step = 1
-    within = [np.zeros(n, np.intp) for n in descriptor.shape]
-    for axis, size in reversed(descriptor.inner_blocks):
-        within[axis] = within[axis] + rest[axis] % size * step
-        rest[axis] = rest[axis] // size
-        products[axis] *= size
-        step *= size
-    for axis in range(descriptor.layout.rank):
-        one = [1] * descriptor.layout.rank
-        one[axis] = -1
-        offsets = offsets + (within[axis] + rest[axis] * descriptor.strides[axis]).reshape(one)
-    return np.broadcast_to(offsets, descriptor.shape)
+cdef object selected_cells(ShapeDescriptor descriptor, object key):
+    """Offset of every element that `key` selects, as an array of the shape of the selection."""
+    cdef int axis = 0
+    select(ShapeDescriptor(descriptor.dtype, "c", descriptor.shape), key)  # says what is wrong with a key, if anything is
+    keys = key if isinstance(key, tuple) else (key,)
+    rest = [slice(None)] * (descriptor.layout.rank - len([k for k in keys if k is not None and k is not Ellipsis]))
+    places = np.array(descriptor.offset)
+    for k in keys if any([k is Ellipsis for k in keys]) else (*keys, Ellipsis):
+        for part in rest if k is Ellipsis else (k,):
+            if part is None:
+                places = places[..., None]
+                continue
+            chosen = range(descriptor.layout.shape[axis])[part]
+            if isinstance(chosen, range):
+                places = places[..., None] + np.array([axis_offset(&descriptor.layout, axis, i) for i in chosen], np.intp)
+            else:
+                places = places + axis_offset(&descriptor.layout, axis, chosen)
+            axis += 1
+    return places
 
 
 cdef object encoded(object dtype, object value):
@@ -261,14 +227,18 @@ cdef int transfer(NdArray source, NdArray target) except -1:
     return 0
 
 
-cdef int assign(NdArray array, object value) except -1:
-    """Write `value`, broadcast, to the logical elements; nothing is written when it does not fit."""
+cdef int assign(NdArray array, object value, object places=None) except -1:
+    """Write `value`, broadcast, to the logical elements or to the cells at `places`; nothing is written when it does not fit."""
     if array.readonly:
         raise LayoutError(f"the array is read-only: {array.descriptor!r}")
     dtype = array.descriptor.dtype
     values = encoded(dtype, value)
     try:
-        if array.descriptor.layout.block_count:
+        if places is not None:
+            target = np.empty(places.shape, dtypes.bits_dtype(dtype))
+            np.copyto(target, values, casting="same_kind")
+            flat_cells(array)[places] = target
+        elif array.descriptor.layout.block_count:
             target = np.empty(array.descriptor.shape, dtypes.bits_dtype(dtype))
             np.copyto(target, values, casting="same_kind")
             transfer(as_ndarray(target), array)
@@ -277,7 +247,8 @@ cdef int assign(NdArray array, object value) except -1:
     except TypeError as error:
         raise DTypeError(f"cannot write these values to a {dtype} array, only casts within a kind are made: {error}") from None
     except ValueError as error:
-        raise LayoutError(f"cannot write these values to an array of shape {array.descriptor.shape}: {error}") from None
+        shape = array.descriptor.shape if places is None else places.shape
+        raise LayoutError(f"cannot write these values to an array of shape {shape}: {error}") from None
     return 0
 
 
@@ -295,6 +266,23 @@ cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
     made.descriptor = descriptor
     made.buffer = base.buffer
     made.readonly = base.readonly
+    return made
+
+
+cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill):
+    """Zeros in the layout of `x`, or dense ones where `x` is a part of a buffer; `keep_fill`: the padding holds what that of `x` is known to."""
+    cdef NdArray made = NdArray.__new__(NdArray)
+    cdef ShapeDescriptor layout = x.descriptor
+    cdef Walk walk
+    if not is_whole(&layout.layout):
+        layout = ShapeDescriptor(dtype, "c", layout.shape)
+    elif layout.dtype is not dtype:
+        layout = layout.astype(dtype)
+    made.descriptor = layout
+    made.buffer = allocate(layout.allocLength() * layout.layout.itemsize, layout.layout.offset * layout.layout.itemsize, ALIGNMENT)
+    if keep_fill and x.buffer.fill_bits and x.buffer.fill_known and not x.buffer.shared_with_others and layout.dtype is x.descriptor.dtype:
+        walk_padding(&walk, &layout.layout, made.buffer.data, FILL, HALO | TAIL, x.buffer.fill_bits)
+        made.buffer.fill_bits = x.buffer.fill_bits
     return made
 
 
@@ -351,9 +339,35 @@ cdef NdArray as_ndarray(object x):
     return made
 
 
+cdef object _rules = None
+
+
+cdef object elementwise_rules():
+    """The module of NumPy's two dispatch protocols; it is loaded by the first operation that needs it."""
+    global _rules
+    if _rules is None:
+        from nd4jlike import elementwise
+        _rules = elementwise
+    return _rules
+
+
+class _NoInterface(UnsupportedLayoutError, AttributeError):
+    """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
+
+
+cdef int kinds_of(object where) except -1:
+    if where == "all":
+        return HALO | TAIL
+    if where == "halo":
+        return HALO
+    if where == "tail":
+        return TAIL
+    raise LayoutError(f"where is {where!r}, it must be 'all', 'halo' or 'tail'")
+
+
 @cython.final
 @cython.no_gc_clear  # array, buffer and owner form no cycle by themselves; whoever closes one can be cleared
-cdef class NdArray:
+cdef class NdArray(_Operators):
     """A buffer seen through a descriptor.
 
     Parameters
@@ -396,11 +410,12 @@ cdef class NdArray:
         cdef Py_ssize_t itemsize = descriptor.layout.itemsize
         if self.descriptor is not None:
             raise AttributeError("an NdArray keeps its descriptor and buffer; make a new one")
-        status = descriptor.validate()
         needed = descriptor.allocLength() * itemsize
         if buffer is None:
-            if status & ~ShapeStatus.INCORRECT_EWS:
-                raise LayoutError(f"no memory can be laid out so: {status.explain()}", status)
+            if not is_whole(&descriptor.layout):
+                status = descriptor.validate()
+                if status & ~ShapeStatus.INCORRECT_EWS:
+                    raise LayoutError(f"no memory can be laid out so: {status.explain()}", status)
             memory = allocate(needed, descriptor.layout.offset * itemsize, ALIGNMENT)
         else:
             memory = wrap(buffer)
@@ -417,11 +432,10 @@ cdef class NdArray:
 
     cdef bint padding_holds(self, unsigned long long bits) noexcept:
         cdef const Layout *layout = &self.descriptor.layout
+        cdef Walk walk
         if not self.buffer.shared_with_others and self.buffer.fill_known:
             return self.buffer.fill_bits == bits
-        if layout.block_count:
-            return False
-        return layout.length == 0 or visit_padding(layout, 0, first_cell(layout, self.buffer.data), False, False, bits)
+        return walk_padding(&walk, layout, self.buffer.data, LOOK, HALO | TAIL, bits)
 
     @property
     def shape(self):
@@ -484,20 +498,49 @@ cdef class NdArray:
             self.buffer.shared_with_others = True
         return view_of(self, self.descriptor.hosting())
 
-    def fill_padding(self, value):
+    def exploded(self):
+        """Show the cells of a blocked array as a plain array of more axes, which NumPy can view.
+
+        Returns
+        -------
+        NdArray
+            A view. Its axes count outer blocks, in the order of this array; the inner blocks follow, outermost first. The
+            tail of the last block is visible in it: writing to it is writing to padding, whose value is looked at from then
+            on instead of remembered. Whole blocks of padding stay padding. A plain array is its own.
+
+        Raises
+        ------
+        LayoutError
+            For more than 32 axes.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> x = nd.NdArray(nd.ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c"))
+        >>> x.exploded().to_numpy(copy=False).shape
+        (1, 3, 5, 4, 8)
+        """
+        cdef ShapeDescriptor plain = self.descriptor.exploded()
+        if not self.readonly and plain.layout.length != self.descriptor.layout.length:
+            self.buffer.shared_with_others = True
+        return view_of(self, plain)
+
+    def fill_padding(self, value, where="all"):
         """Write `value` to every padding cell: around the elements, and in the tail of blocks.
 
         Parameters
         ----------
         value : scalar
             Convertible to the element type within its kind.
+        where : {'all', 'halo', 'tail'}
+            Which cells. Tail: those that only rounding up to whole blocks adds. Halo: all others.
 
         Raises
         ------
         DTypeError
             If `value` is no element; nothing is written then.
         LayoutError
-            If the array is read-only.
+            If the array is read-only, or `where` is none of the three.
 
         Examples
         --------
@@ -509,45 +552,46 @@ cdef class NdArray:
         """
         cdef const Layout *layout = &self.descriptor.layout
         cdef uint64_t bits = element_bits(self.descriptor.dtype, value)
+        cdef int wanted = kinds_of(where)
         cdef Py_ssize_t cells = 1
-        cdef char *start
+        cdef char *base = self.buffer.data
+        cdef Walk walk
+        cdef int i
         if self.readonly:
             raise LayoutError(f"the array is read-only: {self.descriptor!r}")
-        if layout.length == 0:  # no memory, however much padding is declared
-            return
-        if layout.block_count:
-            flat_cells(self)[self._padding_cells()] = np.frombuffer(int(bits).to_bytes(8, "little")[:layout.itemsize], dtypes.bits_dtype(self.dtype))[0]
-        else:
-            start = first_cell(layout, self.buffer.data)
-            with nogil:
-                visit_padding(layout, 0, start, False, True, bits)
+        with nogil:
+            walk_padding(&walk, layout, base, FILL, wanted, bits)
 
-        # A view owns a part of the padding, the rest may hold something else.
-        for extent in self.descriptor.padded_shape:
-            cells *= extent
-        if cells * layout.itemsize == self.buffer.nbytes:
+        # A view, and one kind of padding, are a part of it; the rest may hold something else.
+        for i in range(layout.rank):
+            cells *= layout.padded_shape[i]
+        if walk.seen == cells - layout.length and cells * layout.itemsize == self.buffer.nbytes:
             self.buffer.fill_known = True
             self.buffer.fill_bits = bits
-        elif self.buffer.fill_bits != bits:
+        elif walk.seen and self.buffer.fill_bits != bits:
             self.buffer.fill_known = False
 
-    def check_padding(self, value=0):
+    def check_padding(self, value=0, where="all"):
         """Report every padding cell that does not hold `value`.
 
         Parameters
         ----------
         value : scalar, optional
             What clean padding holds; compared bit by bit.
+        where : {'all', 'halo', 'tail'}
+            Which cells are looked at, as for `fill_padding`.
 
         Returns
         -------
         PaddingReport
-            True when clean; else it lists the index, the offset and the value of each dirty cell.
+            True when clean; else it lists the kind, the index, the offset and the value of each dirty cell.
 
         Raises
         ------
         DTypeError
             If `value` is no element.
+        LayoutError
+            If `where` is none of the three.
 
         Examples
         --------
@@ -557,38 +601,32 @@ cdef class NdArray:
         True
         >>> x.hosting_array()[1, 2] = 7
         >>> print(x.check_padding())
-        1 of 2 padding cells do not hold 0.0: (1, 2) at offset 5 holds 7.0
+        1 of 2 padding cells do not hold 0.0: (1, 2) at offset 5 holds 7.0 (halo)
         """
-        bits = element_bits(self.descriptor.dtype, value)
-        unit = dtypes.bits_dtype(self.descriptor.dtype)
-        raw = np.dtype(f"u{unit.itemsize}")
-        expected = np.array(bits, np.uint64).astype(raw)
-        cells = self._padding_cells()
-        if cells.size == 0:
-            return PaddingReport(expected.view(unit)[()], 0, (), np.empty(0, np.intp), np.empty(0, unit))
-        found = flat_cells(self).view(raw)[cells]
-        dirty = found != expected
-        offsets = cells[dirty]
-        values = found[dirty].view(unit)
-        if isinstance(self.descriptor.dtype, dtypes.BFloat16):
-            values = dtypes.bfloat16_to_float32(values)
-            shown = dtypes.bfloat16_to_float32(expected.reshape(1))[0]
-        else:
-            shown = expected.view(unit)[()]
-        hosting = self.descriptor.hosting()
-        index_of = {}
-        if offsets.size:
-            flat = cell_offsets(hosting)
-            where = np.nonzero(np.isin(flat, offsets))
-            before = self.descriptor.padding_offsets
-            index_of = {int(flat[at]): tuple([int(i) - b for i, b in zip(at, before)]) for at in zip(*where)}
-        return PaddingReport(shown, int(cells.size), tuple([index_of[int(o)] for o in offsets]), offsets, values)
-
-    def _padding_cells(self):
-        """Offsets of all padding cells, ascending."""
-        if self.descriptor.layout.length == 0:
-            return np.empty(0, np.intp)
-        return np.setdiff1d(cell_offsets(self.descriptor.hosting()), cell_offsets(self.descriptor))
+        cdef uint64_t bits = element_bits(self.descriptor.dtype, value)
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef char *base = self.buffer.data
+        cdef int wanted = kinds_of(where)
+        cdef bint done
+        cdef Walk walk
+        with nogil:
+            done = walk_padding(&walk, layout, base, LIST, wanted, bits)
+        try:
+            if not done:
+                raise MemoryError(f"no memory for a list of {walk.found_count} dirty cells")
+            rows = np.frombuffer((<const char *> walk.found)[:walk.found_count * (layout.rank + 2) * <Py_ssize_t> sizeof(Py_ssize_t)], np.intp)
+        finally:
+            free(walk.found)
+        rows = rows.reshape(-1, layout.rank + 2)
+        rows = rows[np.argsort(rows[:, 0])]
+        dtype = self.descriptor.dtype
+        unit = dtypes.bits_dtype(dtype)
+        expected = np.frombuffer(int(bits).to_bytes(8, "little")[:layout.itemsize], unit)
+        values = flat_cells(self)[rows[:, 0]] if len(rows) else np.empty(0, unit)
+        if isinstance(dtype, dtypes.BFloat16):
+            expected, values = dtypes.bfloat16_to_float32(expected), dtypes.bfloat16_to_float32(values)
+        kinds = tuple(["tail" if kind == TAIL else "halo" for kind in rows[:, 1].tolist()])
+        return PaddingReport(expected[0], where, walk.seen, kinds, tuple(map(tuple, rows[:, 2:].tolist())), rows[:, 0], values)
 
     def to_numpy(self, copy=None):
         """Hand the logical elements to NumPy.
@@ -622,15 +660,51 @@ cdef class NdArray:
             raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {self.descriptor!r}; reorder to a plain layout, or copy")
         if self.descriptor.layout.block_count or copy:
             return np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape).view(carrier)
-        return elements(self).view(carrier)
+        return elements(self) if carrier is self.descriptor.dtype else elements(self).view(carrier)
 
     def __array__(self, dtype=None, copy=None):
-        view = self.to_numpy(copy)
-        if dtype is None or np.dtype(dtype) == view.dtype:
-            return view
+        if dtype is None or np.dtype(dtype) == dtypes.numpy_dtype(self.descriptor.dtype):
+            return self.to_numpy(copy)
         if copy is False:
-            raise ValueError(f"a conversion from {view.dtype} to {np.dtype(dtype)} needs a copy, and copy=False forbids it")
-        return view.astype(dtype)
+            raise ValueError(f"a conversion from {self.descriptor.dtype} to {np.dtype(dtype)} needs a copy, and copy=False forbids it")
+        return self.to_numpy().astype(dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return elementwise_rules().apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return elementwise_rules().apply_function(func, types, args, kwargs)
+
+    @property
+    def __array_interface__(self):
+        """NumPy's description of the elements; layouts and element types that it cannot express are refused."""
+        cdef ShapeDescriptor layout = self.descriptor
+        if layout.layout.block_count or not isinstance(layout.dtype, np.dtype):
+            raise _NoInterface(
+                f"__array_interface__ carries strides and NumPy's element types, not {layout!r}; reorder to a plain layout, take exploded(), or convert"
+            )
+        return {
+            "version": 3,
+            "shape": layout.shape,
+            "typestr": layout.dtype.str,
+            "data": (<uintptr_t> self.data(), self.readonly),
+            "strides": tuple([stride * layout.layout.itemsize for stride in layout.strides]),
+        }
+
+    def __reduce_ex__(self, protocol):
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef NdArray whole = self
+        if not is_whole(layout) or self.buffer.nbytes != self.descriptor.allocLength() * layout.itemsize:
+            whole = self.copy()
+        fill = whole.buffer.fill_bits if whole.buffer.fill_known and not whole.buffer.shared_with_others else None
+        # Who gets the buffer out of band may write to it: that makes its padding one that is looked at.
+        memory = pickle.PickleBuffer(whole.buffer) if protocol >= 5 else (<const char *> whole.buffer.data)[:whole.buffer.nbytes]
+        return _unpickled, (whole.descriptor, memory, self.readonly, fill)
+
+    def __dask_tokenize__(self):
+        import hashlib
+        values = gathered(self) if self.descriptor.layout.block_count else elements(self)
+        return "nd4jlike.NdArray", repr(self.descriptor), hashlib.blake2b(np.ascontiguousarray(values)).hexdigest()
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         row = dtypes.codes(self.descriptor.dtype)
@@ -654,35 +728,22 @@ cdef class NdArray:
         return iter([self[i] for i in range(self.descriptor.shape[0])])
 
     def __getitem__(self, key):
-        cdef ShapeDescriptor part
-        if self.descriptor.layout.block_count and self._is_element(key):
-            cell = flat_cells(self)[self.descriptor.offset_of(self._wrapped(key))]
-        else:
-            part = self.descriptor.subarray(key)
-            if part.layout.rank or not self._is_element(key):
-                return view_of(self, part)
-            cell = elements(view_of(self, part))[()]
-        if isinstance(self.descriptor.dtype, dtypes.BFloat16):
-            return dtypes.bfloat16_to_float32(np.array([cell]))[0]
-        return cell
+        cdef NdArray part = view_of(self, select(self.descriptor, key))
+        if part.descriptor.layout.rank or key is Ellipsis or (isinstance(key, tuple) and any([k is Ellipsis for k in key])):
+            return part
+        cell = elements(part)[()]
+        return dtypes.bfloat16_to_float32(np.array([cell]))[0] if isinstance(self.descriptor.dtype, dtypes.BFloat16) else cell
 
     def __setitem__(self, key, value):
-        if self.descriptor.layout.block_count and self._is_element(key):
-            position = self._wrapped(key)
-            layout = make_descriptor(self.descriptor.dtype, "c", (), (), (), None, self.descriptor.offset_of(position), (), (), ())
-            assign(view_of(self, layout), value)
+        cdef ShapeDescriptor part = None
+        try:
+            part = select(self.descriptor, key)
+        except UnsupportedLayoutError:
+            pass
+        if part is None:
+            assign(self, value, selected_cells(self.descriptor, key))
         else:
-            assign(view_of(self, self.descriptor.subarray(key)), value)
-
-    def _is_element(self, key):
-        """Whether `key` names one element: an integer for every axis."""
-        keys = key if isinstance(key, tuple) else (key,)
-        return len(keys) == self.ndim and all([k is not None and k is not Ellipsis and not isinstance(k, slice) for k in keys])
-
-    def _wrapped(self, key):
-        """`key` with negative indices counted from the end."""
-        keys = key if isinstance(key, tuple) else (key,)
-        return tuple([k + n if k < 0 else k for k, n in zip(keys, self.descriptor.shape)])
+            assign(view_of(self, part), value)
 
     def permute(self, axes):
         """View the array with its axes in another order.
@@ -832,14 +893,11 @@ cdef class NdArray:
         True
         """
         cdef ShapeDescriptor mine = self.descriptor
-        if mine.validate():
-            made = NdArray(ShapeDescriptor(mine.dtype, "c", mine.shape))
-        else:
-            made = NdArray(mine)
-        if mine.has_padded_buffer and made.descriptor == mine:
-            np.copyto(elements(view_of(made, mine.hosting())), elements(view_of(self, mine.hosting())))
-            (<NdArray> made).buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
-            (<NdArray> made).buffer.fill_bits = self.buffer.fill_bits
+        cdef NdArray made = laid_out_like(self, mine.dtype, False)
+        if made.descriptor is mine:
+            memcpy(made.buffer.data, self.buffer.data, <size_t> made.buffer.nbytes)
+            made.buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
+            made.buffer.fill_bits = self.buffer.fill_bits
         else:
             assign(made, self)
         return made
@@ -870,7 +928,7 @@ cdef class NdArray:
         dtype('int8')
         """
         cdef ShapeDescriptor layout = self.descriptor
-        made = NdArray((ShapeDescriptor(layout.dtype, "c", layout.shape) if layout.validate() else layout).astype(dtype))
+        made = laid_out_like(self, dtypes.dtype(dtype), False)
         values = decoded(self) if isinstance(layout.dtype, dtypes.BFloat16) else gathered(self)
         if not isinstance(made.dtype, dtypes.BFloat16):
             values = values.astype(made.dtype)
@@ -922,6 +980,30 @@ cdef class NdArray:
 
 
 cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIqQefd"}
+
+
+def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill):
+    """Unpickle: on the memory that came along, or, where that cannot be written, on new memory that holds the same."""
+    cdef NdArray wrapped = NdArray(descriptor, memory)
+    cdef NdArray made
+    if type(memory) is not bytes or readonly:
+        wrapped.readonly = wrapped.readonly or readonly
+        return wrapped
+    made = NdArray(descriptor)
+    memcpy(made.buffer.data, wrapped.buffer.data, <size_t> made.buffer.nbytes)
+    made.buffer.fill_known = fill is not None
+    made.buffer.fill_bits = fill or 0
+    return made
+
+
+def _like(NdArray x not None, dtype, *, bint keep_fill=False):
+    """Zeros in the layout of `x`; dense where no memory can be laid out so."""
+    return laid_out_like(x, dtypes.dtype(dtype), keep_fill)
+
+
+def _exploded(NdArray x not None):
+    """NumPy view of `x.exploded()` for those who leave the tail alone."""
+    return view_of(x, x.descriptor.exploded()).to_numpy(False)
 
 
 def wrap_array(x):

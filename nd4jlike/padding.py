@@ -22,8 +22,12 @@ class PaddingReport:
     ----------
     expected : scalar
         What clean padding holds.
+    where : str
+        Which cells were looked at: ``"all"``, ``"halo"`` or ``"tail"``.
     cells : int
-        Number of padding cells looked at.
+        How many these are.
+    kinds : tuple of str
+        Of each dirty cell: ``"tail"`` where only rounding up to whole blocks adds it, else ``"halo"``.
     indices : tuple of tuple of int
         Index of each dirty cell, counted from element (0, .., 0): negative before it, beyond the extent after the last.
     offsets : numpy.ndarray of int
@@ -42,7 +46,9 @@ class PaddingReport:
     """
 
     expected: Any
+    where: str
     cells: int
+    kinds: tuple[str, ...]
     indices: tuple[tuple[int, ...], ...]
     offsets: npt.NDArray[np.intp]
     values: npt.NDArray[Any]
@@ -54,8 +60,12 @@ class PaddingReport:
         return len(self.indices)
 
     def __str__(self) -> str:
+        looked_at = f"{self.cells} {'padding' if self.where == 'all' else self.where} cells"
         if self:
-            return f"all {self.cells} padding cells hold {self.expected}"
-        dirty = [f"{index} at offset {offset} holds {value}" for index, offset, value in zip(self.indices, self.offsets, self.values, strict=True)]
-        more = f", and {len(dirty) - _SHOWN} more" if len(dirty) > _SHOWN else ""
-        return f"{len(dirty)} of {self.cells} padding cells do not hold {self.expected}: {', '.join(dirty[:_SHOWN])}{more}"
+            return f"all {looked_at} hold {self.expected}"
+        dirty = [
+            f"{index} at offset {offset} holds {value} ({kind})"
+            for index, offset, value, kind in zip(self.indices[:_SHOWN], self.offsets, self.values, self.kinds, strict=False)
+        ]
+        more = f", and {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
+        return f"{len(self)} of {looked_at} do not hold {self.expected}: {', '.join(dirty)}{more}"

@@ -36,16 +36,16 @@ def tags(draw, rank, max_blocks=3):
 
 
 @st.composite
-def tagged_descriptors(draw):
+def tagged_descriptors(draw, dtypes=DTYPES, shape=None):
     """Draw a permuted, blocked and padded descriptor; padding in front of a blocked axis is whole blocks."""
-    shape = draw(shapes.filter(lambda shape: len(shape) > 0))
+    shape = draw(shapes.filter(lambda shape: len(shape) > 0)) if shape is None else shape
     tag = draw(tags(len(shape)))
     products = dict.fromkeys(range(len(shape)), 1)
     for axis, size in ShapeDescriptor.from_tag(shape, tag).inner_blocks:
         products[axis] *= size
     before = tuple(draw(st.integers(0, 2)) * products[axis] for axis in range(len(shape)))
     pads = tuple(b + draw(st.integers(0, 3)) for b in before)
-    return ShapeDescriptor.from_tag(shape, tag, draw(st.sampled_from(DTYPES)), pads, before)
+    return ShapeDescriptor.from_tag(shape, tag, draw(st.sampled_from(dtypes)), pads, before)
 
 
 @st.composite

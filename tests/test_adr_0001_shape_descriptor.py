@@ -434,12 +434,12 @@ def test_d16_what_is_no_basic_index(key):
 
 
 def test_d16_blocked_axes():
-    """D16: the surroundings of a part are elements of others: a blocked axis is cut between blocks only."""
+    """D16: the surroundings of a part are elements of others: a blocked axis is cut between blocks, or evenly spaced (ADR 0010)."""
     d = ShapeDescriptor.from_tag((2, 17, 5, 4), "nChw8c")
     part = d.subarray((slice(None), slice(16, 17)))
     assert (part.padded_shape, part.strides, part.offset) == ((2, 8, 5, 4), (480, 160, 32, 8), 320)  # oneDNN's create_submemory says the same
     assert d.subarray((1, slice(None), 2)).inner_blocks == ((0, 8),)
-    for key in ((0, slice(0, 12)), (0, slice(3, None)), (0, 5), (0, slice(None, None, -1))):
+    for key in ((0, slice(0, 12)), (0, slice(3, None)), (0, slice(None, None, -1))):
         with pytest.raises(UnsupportedLayoutError, match="reorder"):
             d.subarray(key)
 

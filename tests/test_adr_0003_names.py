@@ -24,7 +24,7 @@ FLOORS = (
     ("tags", "descriptor"),
     ("buffer",),
     ("moves",),
-    ("padding", "ndarray", "creation"),
+    ("padding", "padding_cells", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
     ("quantization", "geometry", "depthwise"),
     ("adapters",),

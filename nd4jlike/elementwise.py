@@ -1,0 +1,371 @@
+"""NumPy's functions on NdArrays: the two dispatch protocols, `__array_ufunc__` and `__array_function__` (ADR 0010)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nd4jlike import creation, dtypes
+from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
+from nd4jlike.ndarray import NdArray, _exploded, _like, wrap_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from nd4jlike.descriptor import ShapeDescriptor
+
+    _Array = npt.NDArray[Any]
+
+__all__ = ["apply_function", "apply_ufunc"]
+
+_WEAK = (bool, int, float, complex)  # Python's numbers: their type gives way to that of an array
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out `NdArray.__array_ufunc__`."""
+    outs = kwargs.pop("out", ())
+    where = kwargs.get("where", True)
+    if not all(map(_is_ours, (*inputs, *outs, where))):
+        return NotImplemented
+    if method == "__call__" and ufunc.signature is None:
+        return _call(ufunc, inputs, outs, kwargs)
+    views = _Views()
+    if method == "at":
+        inputs = (views.target(inputs[0]), *inputs[1:])
+    if outs:
+        kwargs["out"] = tuple(map(views.target, outs))
+    return views.run(getattr(ufunc, method), inputs, kwargs)
+
+
+def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out `NdArray.__array_function__`."""
+    if not all(issubclass(t, NdArray) or getattr(t, "__array_function__", None) is np.ndarray.__array_function__ for t in types):
+        return NotImplemented
+    if func in _OWN:
+        found = _OWN[func](*args, **kwargs)
+        if found is not NotImplemented:
+            return found
+    views = _Views()
+    if func in _WRITERS and args:
+        args = (views.target(args[0]), *args[1:])
+    if kwargs.get("out") is not None:
+        out = kwargs["out"]
+        kwargs = {**kwargs, "out": tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
+    return views.run(func, args, kwargs)
+
+
+def _is_ours(x: Any) -> bool:
+    """Whether no other library wants the ufunc for itself."""
+    found = getattr(type(x), "__array_ufunc__", None)
+    return found is None or isinstance(x, NdArray) or found is np.ndarray.__array_ufunc__
+
+
+def _refuse_read_only(x: Any) -> None:
+    if isinstance(x, NdArray) and x.readonly:
+        raise LayoutError(f"the array is read-only: {x.descriptor!r}")
+
+
+def _is_known(dtype: np.dtype[Any]) -> bool:
+    try:
+        dtypes.codes(dtype)
+    except DTypeError:
+        return False
+    return True
+
+
+class _Views:
+    """The arrays of one call as NumPy sees them, and its results as NdArrays.
+
+    Plain arrays are views. Blocked ones are dense copies: read-only ones, except those that `target` makes, which are
+    written back.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[int, tuple[NdArray, _Array]] = {}
+        self.targets: list[tuple[NdArray, _Array]] = []
+
+    def target(self, x: Any) -> Any:
+        """Give what NumPy may write to in place of `x`."""
+        if not isinstance(x, NdArray):
+            return x
+        _refuse_read_only(x)
+        view = x.to_numpy()
+        self.seen[id(x)] = x, view
+        if x.descriptor.inner_blocks:
+            self.targets.append((x, view))
+        return view
+
+    def view(self, x: NdArray) -> _Array:
+        """Give what NumPy may read in place of `x`."""
+        if id(x) not in self.seen:
+            view = x.to_numpy()
+            if x.descriptor.inner_blocks:
+                view.flags.writeable = False
+            self.seen[id(x)] = x, view
+        return self.seen[id(x)][1]
+
+    def all_in(self, tree: Any) -> Any:
+        """`tree` with views in place of NdArrays, in tuples, lists and dictionaries too."""
+        if isinstance(tree, NdArray):
+            return self.view(tree)
+        if type(tree) in (tuple, list):
+            return type(tree)(map(self.all_in, tree))
+        if type(tree) is dict:
+            return {key: self.all_in(value) for key, value in tree.items()}
+        return tree
+
+    def run(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call `func`, write back, and wrap what it gives."""
+        args, kwargs = self.all_in(tuple(args)), self.all_in(dict(kwargs))
+        try:
+            found = func(*args, **kwargs)
+        except ValueError as error:
+            if "read-only" in str(error) and any(x.descriptor.inner_blocks for x, _ in self.seen.values()):
+                raise UnsupportedLayoutError(f"{func.__name__} writes into a blocked array, which NumPy cannot view; reorder to a plain layout first") from None
+            raise
+        for x, values in self.targets:
+            x[...] = values
+        return self.wrapped(found, func)
+
+    def wrapped(self, found: Any, func: Callable[..., Any]) -> Any:
+        """NdArrays in place of NumPy's arrays."""
+        if isinstance(found, tuple | list):
+            parts = [self.wrapped(part, func) for part in found]
+            return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)
+        if type(found) is not np.ndarray:
+            return found
+        for x, view in self.seen.values():
+            if found is view:
+                return x
+            if x.descriptor.inner_blocks and np.may_share_memory(found, view):
+                raise UnsupportedLayoutError(
+                    f"{func.__name__} makes views, NumPy has none of the blocked layout {x.descriptor!r}; reorder to a plain layout first"
+                )
+        return wrap_array(found) if _is_known(found.dtype) else found
+
+
+class _Box(NamedTuple):
+    """A part of a blocked array that is plain: whole blocks, or the rest in the last one."""
+
+    cells: tuple[slice, ...]  # of the exploded view
+    elements: tuple[slice, ...]  # of the array
+    extents: tuple[tuple[int, ...], ...]  # for each axis: outer blocks, then its inner blocks
+
+
+class _Boxes:
+    """All elements of a blocked layout as a few plain boxes, which NumPy can view: no tail, no copy."""
+
+    def __init__(self, layout: ShapeDescriptor) -> None:
+        self.layout = layout
+        own = [[i for i, (axis, _) in enumerate(layout.inner_blocks) if axis == each] for each in range(layout.rank)]
+        # Position of each exploded axis among the axes split one by one.
+        starts = list(itertools.accumulate([1 + len(blocks) for blocks in own], initial=0))
+        self.order = starts[:-1] + [0] * len(layout.inner_blocks)
+        for axis, blocks in enumerate(own):
+            for level, block in enumerate(blocks):
+                self.order[layout.rank + block] = starts[axis] + 1 + level
+        pieces = [_pieces(n, [layout.inner_blocks[i][1] for i in blocks]) for n, blocks in zip(layout.shape, own, strict=True)]
+        self.boxes = []
+        for chosen in itertools.product(*pieces):
+            split = [part for _, parts in chosen for part in parts]
+            cells = tuple(split[place] for place in self.order)
+            self.boxes.append(_Box(cells, tuple(whole for whole, _ in chosen), tuple(tuple(p.stop - p.start for p in parts) for _, parts in chosen)))
+
+    def parts(self, x: Any) -> Iterator[Any]:
+        """Yield the part of `x` that belongs to each box, `x` being broadcast to the shape of the layout."""
+        if isinstance(x, _WEAK):
+            return itertools.repeat(x, len(self.boxes))
+        if isinstance(x, NdArray):
+            if x.descriptor.inner_blocks == self.layout.inner_blocks and x.shape == self.layout.shape:
+                cells = _exploded(x)
+                return (cells[box.cells] for box in self.boxes)
+            x = x.to_numpy()
+        values = np.asarray(x)
+        values = values[(None,) * (self.layout.rank - values.ndim)]
+        return (self._split(values, box) for box in self.boxes)
+
+    def _split(self, values: _Array, box: _Box) -> _Array:
+        cut = []
+        extents: list[int] = []
+        for n, part, counts in zip(values.shape, box.elements, box.extents, strict=True):
+            cut.append(slice(None) if n == 1 else part)
+            extents.extend([1] * len(counts) if n == 1 else counts)
+        return values[tuple(cut)].reshape(extents).transpose(self.order)
+
+
+def _pieces(extent: int, sizes: list[int]) -> list[tuple[slice, list[slice]]]:
+    """Cut an axis of inner blocks `sizes`: whole outer blocks, then whole blocks of each level in what is left.
+
+    Each piece is a slice of the axis, and one of the outer blocks and of each inner block.
+    """
+    weight = int(np.prod(sizes, dtype=np.intp))
+    pieces = []
+    fixed: list[slice] = []
+    begin = 0
+    for level in range(len(sizes) + 1):
+        count = (extent - begin) // weight
+        if count:
+            pieces.append((slice(begin, begin + count * weight), [*fixed, slice(0, count), *(slice(0, size) for size in sizes[level:])]))
+        begin += count * weight
+        fixed.append(slice(count, count + 1))
+        weight //= sizes[level] if level < len(sizes) else 1
+    return pieces
+
+
+def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute element by element; new results have the layout of the first NdArray of their shape."""
+    for out in outs:
+        _refuse_read_only(out)
+    where = kwargs.pop("where", True)
+    given = [x if isinstance(x, (NdArray, *_WEAK)) else np.asarray(x) for x in (*inputs, where)]
+    shape = np.broadcast_shapes(*[() if isinstance(x, _WEAK) else x.shape for x in given])
+    if shape == () and all(out is None for out in outs):
+        return ufunc(*[_numpy(x) for x in inputs], where=_numpy(where), **kwargs)
+    model = next((x for x in given if isinstance(x, NdArray) and x.shape == shape), None)
+    made = [None] * ufunc.nout if all(out is not None for out in outs) and outs else _new(ufunc, given[:-1], shape, kwargs, model)
+    results = tuple(new if old is None else old for old, new in zip(outs or [None] * ufunc.nout, made, strict=True))
+
+    blocked = next((out for out in results if isinstance(out, NdArray) and out.descriptor.inner_blocks), None)
+    if blocked is None or any(out.shape != blocked.shape for out in results) or np.broadcast_shapes(shape, blocked.shape) != blocked.shape:
+        views = _Views()
+        targets = tuple(map(views.target, results))
+        *read, mask = map(views.all_in, given)
+        ufunc(*read, out=targets, where=mask, **kwargs)
+        for x, values in views.targets:
+            x[...] = values
+    else:
+        boxes = _Boxes(blocked.descriptor)
+        held = [_numpy(x).copy() if _meets(x, results) else x for x in given]
+        spare = [out.to_numpy() if isinstance(out, NdArray) and _is_foreign(out, blocked) else out for out in results]
+        for *read, mask, targets in zip(*map(boxes.parts, held), zip(*map(boxes.parts, spare), strict=True), strict=True):
+            ufunc(*read, out=targets, where=mask, **kwargs)
+        for out, values in zip(results, spare, strict=True):
+            if values is not out:
+                out[...] = values
+    return results[0] if ufunc.nout == 1 else results
+
+
+def _numpy(x: Any) -> Any:
+    return x.to_numpy() if isinstance(x, NdArray) else x
+
+
+def _is_foreign(x: NdArray, blocked: NdArray) -> bool:
+    """Whether `x` is blocked, and otherwise than `blocked`."""
+    return bool(x.descriptor.inner_blocks) and x.descriptor.inner_blocks != blocked.descriptor.inner_blocks
+
+
+def _meets(x: Any, outs: tuple[Any, ...]) -> bool:
+    """Whether writing one box of `outs` might change what another box reads of `x`."""
+    if isinstance(x, _WEAK):
+        return False
+    cells = _exploded(x) if isinstance(x, NdArray) else x
+    for out in outs:
+        same = isinstance(x, NdArray) and isinstance(out, NdArray) and x.buffer is out.buffer and x.descriptor == out.descriptor
+        if not same and np.may_share_memory(cells, _exploded(out) if isinstance(out, NdArray) else out):
+            return True
+    return False
+
+
+def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict[str, Any], model: NdArray | None) -> list[Any]:
+    """Make new results, of the element types that NumPy gives to arrays without elements."""
+    none = [np.empty(0, dtypes.numpy_dtype(x.dtype)) if not isinstance(x, _WEAK) and x.shape else _numpy(x) for x in given]
+    found = ufunc(*none, **kwargs)
+    made: list[Any] = []
+    for result in found if isinstance(found, tuple) else (found,):
+        if not _is_known(result.dtype):
+            made.append(np.zeros(shape, result.dtype))
+        elif model is not None:
+            made.append(_like(model, result.dtype, keep_fill=True))
+        else:
+            made.append(creation.zeros(shape, result.dtype))
+    return made
+
+
+def _like_function(make: Callable[..., NdArray]) -> Callable[..., Any]:
+    """Make `numpy.zeros_like` and its kind: the layout is kept unless another shape or order is asked for."""
+
+    def run(a: Any, *args: Any, order: str = "K", subok: bool = True, shape: Any = None, **kwargs: Any) -> Any:
+        known = kwargs.get("dtype") is None or _is_known(np.dtype(kwargs["dtype"]))
+        if not isinstance(a, NdArray) or shape is not None or order != "K" or not known or kwargs.pop("device", None) not in (None, "cpu"):
+            return NotImplemented
+        return make(a, *args, **kwargs)
+
+    return run
+
+
+def _reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None, **kwargs: Any) -> Any:
+    shape = kwargs.get("newshape", shape)
+    return a.reshape(shape if isinstance(shape, tuple | list) else (shape,), copy=copy) if isinstance(a, NdArray) and order == "C" else NotImplemented
+
+
+def _moved(axes: Callable[..., _Array]) -> Callable[..., Any]:
+    """Make a function that permutes axes, told by what NumPy's does to the extents of an array."""
+
+    def run(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(a, NdArray):
+            return NotImplemented
+        # Extents name the axes, each has its own; one byte stands for all elements.
+        turned = axes(np.broadcast_to(np.int8(0), tuple(range(2, 2 + a.ndim))), *args, **kwargs)
+        return a.permute(tuple(n - 2 for n in turned.shape))
+
+    return run
+
+
+def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return a.copy() if order == "K" else NotImplemented
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """Make a function that is a method of its first argument."""
+
+    def run(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(a, name)(*args, **kwargs) if isinstance(a, NdArray) else NotImplemented
+
+    return run
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    if not isinstance(a, NdArray):
+        return NotImplemented
+    new = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = a.ndim + len(new)
+    if not all(-ndim <= each < ndim for each in new):
+        raise OutOfRangeError(f"new axes {axis} are outside the {ndim} axes of the result: shape={a.shape}")
+    places = {each % ndim for each in new}
+    return a[tuple(None if i in places else slice(None) for i in range(ndim))]
+
+
+def _shares(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a question about memory: blocked arrays answer for all their cells."""
+
+    def run(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+        return func(*[_exploded(x) if isinstance(x, NdArray) else x for x in (a, b)], *args, **kwargs)
+
+    return run
+
+
+# Functions that a layout of ours answers itself, or better than a view; NotImplemented: run NumPy on views.
+_OWN: dict[Any, Callable[..., Any]] = {
+    np.zeros_like: _like_function(creation.zeros_like),
+    np.empty_like: _like_function(creation.empty_like),
+    np.ones_like: _like_function(creation.ones_like),
+    np.full_like: _like_function(creation.full_like),
+    np.copy: _copy,
+    np.reshape: _reshape,
+    np.transpose: _method("transpose"),
+    np.swapaxes: _moved(np.swapaxes),
+    np.moveaxis: _moved(np.moveaxis),
+    np.rollaxis: _moved(np.rollaxis),
+    np.squeeze: _method("squeeze"),
+    np.expand_dims: _expand_dims,
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.may_share_memory: _shares(np.may_share_memory),
+    np.shares_memory: _shares(np.shares_memory),
+}
+# Functions that write into their first argument.
+_WRITERS = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}

@@ -1,0 +1,292 @@
+# Python's operators and NumPy's reductions of an array: each is the NumPy function of that name (ADR 0010).
+
+
+cdef object operate(object ufunc, object a, object b):
+    """One binary operator; who wants no ufuncs gets its own turn."""
+    if getattr(a, "__array_ufunc__", True) is None or getattr(b, "__array_ufunc__", True) is None:
+        return NotImplemented
+    return ufunc(a, b)
+
+
+cdef object compare(object ufunc, object a, object b):
+    """Equality; what has no common type is not equal, as Python has it."""
+    try:
+        return operate(ufunc, a, b)
+    except TypeError:
+        return NotImplemented
+
+
+cdef class _Operators:
+    def __add__(self, other):
+        return operate(np.add, self, other)
+
+    def __radd__(self, other):
+        return operate(np.add, other, self)
+
+    def __iadd__(self, other):
+        return np.add(self, other, out=(self,))
+
+    def __sub__(self, other):
+        return operate(np.subtract, self, other)
+
+    def __rsub__(self, other):
+        return operate(np.subtract, other, self)
+
+    def __isub__(self, other):
+        return np.subtract(self, other, out=(self,))
+
+    def __mul__(self, other):
+        return operate(np.multiply, self, other)
+
+    def __rmul__(self, other):
+        return operate(np.multiply, other, self)
+
+    def __imul__(self, other):
+        return np.multiply(self, other, out=(self,))
+
+    def __truediv__(self, other):
+        return operate(np.true_divide, self, other)
+
+    def __rtruediv__(self, other):
+        return operate(np.true_divide, other, self)
+
+    def __itruediv__(self, other):
+        return np.true_divide(self, other, out=(self,))
+
+    def __floordiv__(self, other):
+        return operate(np.floor_divide, self, other)
+
+    def __rfloordiv__(self, other):
+        return operate(np.floor_divide, other, self)
+
+    def __ifloordiv__(self, other):
+        return np.floor_divide(self, other, out=(self,))
+
+    def __mod__(self, other):
+        return operate(np.remainder, self, other)
+
+    def __rmod__(self, other):
+        return operate(np.remainder, other, self)
+
+    def __imod__(self, other):
+        return np.remainder(self, other, out=(self,))
+
+    def __lshift__(self, other):
+        return operate(np.left_shift, self, other)
+
+    def __rlshift__(self, other):
+        return operate(np.left_shift, other, self)
+
+    def __ilshift__(self, other):
+        return np.left_shift(self, other, out=(self,))
+
+    def __rshift__(self, other):
+        return operate(np.right_shift, self, other)
+
+    def __rrshift__(self, other):
+        return operate(np.right_shift, other, self)
+
+    def __irshift__(self, other):
+        return np.right_shift(self, other, out=(self,))
+
+    def __and__(self, other):
+        return operate(np.bitwise_and, self, other)
+
+    def __rand__(self, other):
+        return operate(np.bitwise_and, other, self)
+
+    def __iand__(self, other):
+        return np.bitwise_and(self, other, out=(self,))
+
+    def __or__(self, other):
+        return operate(np.bitwise_or, self, other)
+
+    def __ror__(self, other):
+        return operate(np.bitwise_or, other, self)
+
+    def __ior__(self, other):
+        return np.bitwise_or(self, other, out=(self,))
+
+    def __xor__(self, other):
+        return operate(np.bitwise_xor, self, other)
+
+    def __rxor__(self, other):
+        return operate(np.bitwise_xor, other, self)
+
+    def __ixor__(self, other):
+        return np.bitwise_xor(self, other, out=(self,))
+
+    def __matmul__(self, other):
+        return operate(np.matmul, self, other)
+
+    def __rmatmul__(self, other):
+        return operate(np.matmul, other, self)
+
+    def __imatmul__(self, other):
+        return np.matmul(self, other, out=(self,))
+
+    def __divmod__(self, other):
+        return operate(np.divmod, self, other)
+
+    def __rdivmod__(self, other):
+        return operate(np.divmod, other, self)
+
+    def __pow__(self, other, modulo):
+        return NotImplemented if modulo is not None else operate(np.power, self, other)
+
+    def __rpow__(self, other, modulo):
+        return NotImplemented if modulo is not None else operate(np.power, other, self)
+
+    def __ipow__(self, other):
+        return np.power(self, other, out=(self,))
+
+    def __neg__(self):
+        return np.negative(self)
+
+    def __pos__(self):
+        return np.positive(self)
+
+    def __abs__(self):
+        return np.absolute(self)
+
+    def __invert__(self):
+        return np.invert(self)
+
+    def __eq__(self, other):
+        return compare(np.equal, self, other)
+
+    def __ne__(self, other):
+        return compare(np.not_equal, self, other)
+
+    def __lt__(self, other):
+        return operate(np.less, self, other)
+
+    def __le__(self, other):
+        return operate(np.less_equal, self, other)
+
+    def __gt__(self, other):
+        return operate(np.greater, self, other)
+
+    def __ge__(self, other):
+        return operate(np.greater_equal, self, other)
+
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, **options):
+        """Sum of the elements, along an axis or of all, as `numpy.sum` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.arange(4).sum())
+        6.0
+        """
+        return np.sum(self, axis, dtype, out, keepdims=keepdims, **options)
+
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False, **options):
+        """Product of the elements, along an axis or of all, as `numpy.prod` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.arange(1, 4).prod())
+        6.0
+        """
+        return np.prod(self, axis, dtype, out, keepdims=keepdims, **options)
+
+    def mean(self, axis=None, dtype=None, out=None, keepdims=False, **options):
+        """Mean of the elements, along an axis or of all, as `numpy.mean` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.arange(4).mean())
+        1.5
+        """
+        return np.mean(self, axis, dtype, out, keepdims=keepdims, **options)
+
+    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
+        """Standard deviation of the elements, along an axis or of all, as `numpy.std` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.full(3, 2).std())
+        0.0
+        """
+        return np.std(self, axis, dtype, out, ddof, keepdims=keepdims, **options)
+
+    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
+        """Variance of the elements, along an axis or of all, as `numpy.var` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.full(3, 2).var())
+        0.0
+        """
+        return np.var(self, axis, dtype, out, ddof, keepdims=keepdims, **options)
+
+    def min(self, axis=None, out=None, keepdims=False, **options):
+        """Least element, along an axis or of all, as `numpy.min` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.arange(4).min())
+        0.0
+        """
+        return np.min(self, axis, out, keepdims=keepdims, **options)
+
+    def max(self, axis=None, out=None, keepdims=False, **options):
+        """Largest element, along an axis or of all, as `numpy.max` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> float(nd.arange(4).max())
+        3.0
+        """
+        return np.max(self, axis, out, keepdims=keepdims, **options)
+
+    def argmin(self, axis=None, out=None, *, keepdims=False):
+        """Index of the least element, the first of them, along an axis or of all, as `numpy.argmin` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> int(nd.arange(4).argmin())
+        0
+        """
+        return np.argmin(self, axis, out, keepdims=keepdims)
+
+    def argmax(self, axis=None, out=None, *, keepdims=False):
+        """Index of the largest element, the first of them, along an axis or of all, as `numpy.argmax` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> int(nd.arange(4).argmax())
+        3
+        """
+        return np.argmax(self, axis, out, keepdims=keepdims)
+
+    def all(self, axis=None, out=None, keepdims=False, **options):
+        """Whether every element is true, along an axis or of all, as `numpy.all` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> bool(nd.arange(4).all())
+        False
+        """
+        return np.all(self, axis, out, keepdims=keepdims, **options)
+
+    def any(self, axis=None, out=None, keepdims=False, **options):
+        """Whether an element is true, along an axis or of all, as `numpy.any` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> bool(nd.arange(4).any())
+        True
+        """
+        return np.any(self, axis, out, keepdims=keepdims, **options)

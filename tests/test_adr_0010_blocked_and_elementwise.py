@@ -1,0 +1,941 @@
+"""ADR 0010: blocked arrays, padding of two kinds, NumPy's operations."""
+
+import copy
+import ctypes
+import gc
+import mmap
+import operator
+import pickle
+import tracemalloc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from guards import guarded
+from nd4jlike import LayoutError, NdArray, OutOfRangeError, ShapeDescriptor, UnsupportedLayoutError
+from small import all_indices, numbered
+from strategies import DTYPES, descriptors, keys_of, padded_descriptors, tagged_descriptors
+
+FLOATS = ("float32", "float64", "float16")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMPY_DTYPES = (*FLOATS, *INTEGERS, "bool")
+BINARY = (np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.less, np.equal, np.logical_and, np.true_divide, np.floor_divide, np.arctan2)
+UNARY = (np.negative, np.absolute, np.square, np.sign, np.isfinite, np.sqrt, np.exp, np.logical_not)
+C8 = ShapeDescriptor.from_tag((2, 17, 3, 2), "nChw8c")
+OI = ShapeDescriptor.from_tag((17, 6, 3, 3), "OIhw4i16o2i")
+
+blocked_descriptors = tagged_descriptors().filter(lambda d: d.inner_blocks and d.allocLength() < 5000)
+
+
+def values_for(d, seed=0):
+    """Random values of the shape and element type of `d`, no zeros."""
+    rng = np.random.default_rng(seed)
+    if d.dtype == "bool":
+        return rng.integers(0, 2, d.shape).astype(bool)
+    if d.dtype != "bfloat16" and d.dtype.kind in "iu":
+        return rng.integers(1, 100, d.shape).astype(d.dtype)
+    return (rng.standard_normal(d.shape) * 3 + 0.01).astype(np.float32 if d.dtype == "bfloat16" else d.dtype)
+
+
+def dirty(d, values=None):
+    """Make an array of `values` on memory in which all other bits are set: NaN for floats, -1 or the largest for integers."""
+    memory = bytearray(b"\xff" * (d.allocLength() * d.itemsize))
+    x = NdArray(d, memory)
+    x[...] = values_for(d) if values is None else values
+    return x, memory
+
+
+def outside(d):
+    """Offsets of all cells that hold no element."""
+    return np.setdiff1d(np.arange(d.allocLength()), [d.offset_of(i) for i in all_indices(d.shape)])
+
+
+def cells(memory, d):
+    """Copy all cells of a buffer as unsigned integers."""
+    return np.frombuffer(bytes(memory), f"u{d.itemsize}")
+
+
+def same(found, expected):
+    """Whether two results agree in type, shape and every bit, NaNs being alike."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.dtype.name == "bfloat16" == expected.dtype.name:
+        found, expected = found.astype(np.float32), expected.astype(np.float32)
+    alike = found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
+    return alike and np.array_equal(np.signbit(found), np.signbit(expected)) if found.dtype.kind == "f" and not np.isnan(expected).any() else alike
+
+
+def shapes_like(shape):
+    """Draw a descriptor of this shape: another layout, another padding."""
+    return tagged_descriptors(NUMPY_DTYPES, shape)
+
+
+# Views
+
+
+@given(blocked_descriptors, st.data())
+def test_d1_parts_are_views(d, data):
+    """D1: Basic indexing of a blocked array is a view wherever a descriptor can say it."""
+    x, memory = dirty(d)
+    values = x.to_numpy()
+    key = data.draw(keys_of(d.shape))
+    where = np.array([d.offset_of(i) for i in all_indices(d.shape)]).reshape(d.shape)[key]
+    spaced = [np.diff(where, axis=axis) for axis in range(where.ndim)]
+    try:
+        part = x[key]
+    except UnsupportedLayoutError:
+        assert not all((steps == steps.flat[0]).all() for steps in spaced if steps.size), "strides alone describe it"
+        return
+    expected = values[key]
+    assert same(part, expected if isinstance(part, NdArray) or d.dtype != "bfloat16" else np.float32(expected))
+    if isinstance(part, NdArray) and part.size:
+        assert part.buffer is x.buffer
+        before = cells(memory, d)
+        part[...] = 1
+        values[key] = 1
+        assert same(x.to_numpy(), values)
+        assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+@pytest.mark.parametrize(
+    ("d", "key", "shape", "strides", "blocks"),
+    [
+        (C8, np.s_[1], (17, 3, 2), (48, 16, 8), ((0, 8),)),
+        (C8, np.s_[:, 8:16], (2, 8, 3, 2), (144, 48, 16, 8), ((1, 8),)),
+        (C8, np.s_[:, 8:, 1], (2, 9, 2), (144, 48, 8), ((1, 8),)),
+        (C8, np.s_[:, :, ::2, ::-1], (2, 17, 2, 2), (144, 48, 32, -8), ((1, 8),)),
+        (C8, np.s_[:, 11], (2, 3, 2), (144, 16, 8), ()),
+        (C8, np.s_[:, -1], (2, 3, 2), (144, 16, 8), ()),
+        (C8, np.s_[:, 2:5], (2, 3, 3, 2), (144, 1, 16, 8), ()),
+        (C8, np.s_[:, 7:2:-2], (2, 3, 3, 2), (144, -2, 16, 8), ()),
+        (C8, np.s_[:, 3::8], (2, 2, 3, 2), (144, 48, 16, 8), ()),
+        (C8, np.s_[:, ::-16], (2, 2, 3, 2), (144, -96, 16, 8), ()),
+        (OI, np.s_[3, 5], (3, 3), (384, 128), ()),
+        (OI, np.s_[:16, 5], (16, 3, 3), (2, 384, 128), ()),
+        (OI, np.s_[1:2, :2, 0, 0], (1, 2), (1152, 1), ()),
+        (OI, np.s_[:, :, 1], (17, 6, 3), (1152, 1152, 128), ((1, 4), (0, 16), (1, 2))),
+        (ShapeDescriptor.from_tag((17, 8, 3), "ABc8b4a"), np.s_[:, 2], (17, 3), (96, 32), ((0, 4),)),
+        (ShapeDescriptor.from_tag((17, 8, 3), "ABc8b4a"), np.s_[5], (8, 3), (4, 32), ()),
+        (ShapeDescriptor.from_tag((4, 16), "aB8b"), np.s_[:, 3:11:8], (4, 1), (16, 8), ()),
+    ],
+)
+def test_d1_what_a_descriptor_can_say(d, key, shape, strides, blocks):
+    """D1: an index or a slice of a blocked axis whose elements are evenly spaced, if the blocks that remain are one run, or strides alone do."""
+    part = d.subarray(key)
+    assert (part.shape, part.strides, part.inner_blocks) == (shape, strides, blocks)
+    where = np.array([d.offset_of(i) for i in all_indices(d.shape)]).reshape(d.shape)[key]
+    assert [part.offset_of(i) for i in all_indices(part.shape)] == list(where.ravel())
+
+
+def test_d1_axes_that_become_plain_leave_their_padding_behind():
+    """D1: Axes that become plain leave their padding behind; the others keep theirs."""
+    d = ShapeDescriptor.from_tag((2, 5, 3, 2), "nChw8c", paddings=(0, 8, 2, 1), padding_offsets=(0, 8, 1, 1))
+    assert d.subarray(np.s_[:, 3]).paddings == (0, 2, 1)
+    assert d.subarray(np.s_[:, :2]).paddings == (0, 0, 2, 1)
+    assert d.subarray(np.s_[:, :, 1]).paddings == (0, 8, 1)
+    assert d.subarray(np.s_[:, 3]).offset == d.offset_of((0, 3, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("d", "key"), [(C8, np.s_[:, 3:12]), (C8, np.s_[:, ::-1]), (C8, np.s_[:, ::3]), (C8, np.s_[:, 1:]), (OI, np.s_[3]), (OI, np.s_[:, 2]), (OI, np.s_[:20, :3])]
+)
+def test_d2_refused(d, key):
+    """D2: Else it is refused with `UnsupportedLayoutError`, which names `reorder`; it is never a copy."""
+    x = NdArray(d)
+    with pytest.raises(UnsupportedLayoutError, match=r"axis \d is blocked by \d+.*reorder"):
+        x[key]
+
+
+@given(blocked_descriptors, st.data())
+def test_d3_assignment(d, data):
+    """D3: `x[key] = y` writes exactly the selected elements for every basic key, whether that is a view or not."""
+    x, memory = dirty(d)
+    values, before = x.to_numpy(), cells(memory, d)
+    key = data.draw(keys_of(d.shape))
+    shape = values[key].shape
+    new = np.ones(shape, bool) if d.dtype == "bool" else numbered(shape, np.int64) % 100
+    x[key] = new.astype(np.float32) if d.dtype == "bfloat16" else new.astype(values.dtype)
+    values[key] = new
+    assert same(x.to_numpy(), values)
+    assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+def test_d3_assignment_that_fails_writes_nothing():
+    """D3: `x[key] = y` writes exactly the selected elements: none when the value or the key does not fit."""
+    x, memory = dirty(C8)
+    before = bytes(memory)
+    for key, value, error in (
+        (np.s_[:, 3:12], np.zeros((2, 8, 3, 2)), LayoutError), (np.s_[:, 3:12], "a", nd.Nd4jLikeError), (np.s_[:, 3:12], 1j, nd.DTypeError),
+        (np.s_[:, 3:12, 5], 0, OutOfRangeError), (np.s_[:, 3:12, 0, 0, 0], 0, OutOfRangeError), (np.s_[:, 17], 0, OutOfRangeError),
+        (np.s_[:, [1, 2]], 0, OutOfRangeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            x[key] = value
+    locked = NdArray(C8, bytes(memory))
+    with pytest.raises(LayoutError, match="read-only"):
+        locked[:, 3:12] = 1
+    assert bytes(memory) == before
+
+
+@given(descriptors)
+def test_d4_exploded(d):
+    """D4: `exploded()` is the plain view: outer blocks in the order of the axes, then the inner blocks, outermost first."""
+    x, _ = dirty(d)
+    view = x.exploded()
+    assert view.buffer is x.buffer
+    assert not view.descriptor.inner_blocks
+    products = [1] * d.rank
+    for axis, size in d.inner_blocks:
+        products[axis] *= size
+    assert view.shape == (*(-(-n // b) for n, b in zip(d.shape, products, strict=True)), *(size for _, size in d.inner_blocks))
+    for index in all_indices(d.shape):
+        rest, digits = list(index), []
+        for axis, size in reversed(d.inner_blocks):
+            digits.insert(0, rest[axis] % size)
+            rest[axis] //= size
+        assert view.descriptor.offset_of((*rest, *digits)) == d.offset_of(index)
+    # Whole blocks of padding stay padding: of the same cells, the hosting buffers are one.
+    assert view.descriptor.allocLength() == d.allocLength()
+    assert view.check_padding().cells <= x.check_padding().cells
+    if not d.inner_blocks:
+        assert view.descriptor == d
+
+
+def test_d4_exploded_shows_the_tail():
+    """D4: The tail of the last block is visible; a view that shows a writable tail makes the padding one that is looked at."""
+    x = NdArray(C8)
+    x[...] = 1
+    seen = x.exploded().to_numpy(copy=False)
+    assert seen.shape == (2, 3, 3, 2, 8)
+    assert seen.flags.c_contiguous
+    assert seen[:, 2, :, :, 1:].sum() == 0
+    assert seen.sum() == x.size
+    assert x.buffer.shared
+    seen[0, 2, 0, 0, 1] = np.nan
+    assert x.check_padding().kinds == ("tail",)
+    whole = NdArray(ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c"))
+    assert whole.exploded().shape == (1, 2, 2, 2, 8)
+    assert not whole.buffer.shared
+
+
+def test_d4_more_axes_than_there_can_be():
+    """D4: `exploded()` is the plain view of more axes, at most 32."""
+    d = ShapeDescriptor("int8", "c", (1,) * 32, inner_blocks=((0, 2),))
+    with pytest.raises(LayoutError, match="32"):
+        d.exploded()
+
+
+# Padding
+
+
+def kinds_of(d):
+    """Offset to kind of every padding cell, cell by cell: the definition."""
+    found = {}
+    low = d.hosting().offset if d.length else 0
+    hosting = d.hosting()
+    for position in all_indices(d.padded_shape if d.length else (0,)):
+        index = tuple(p - b for p, b in zip(position, d.padding_offsets, strict=True))
+        if not all(0 <= i < n for i, n in zip(index, d.shape, strict=True)):
+            tail = any(p >= n + pad for p, n, pad in zip(position, d.shape, d.paddings, strict=True))
+            found[hosting.offset_of(position)] = ("tail" if tail else "halo", index)
+    assert low >= 0
+    return found
+
+
+@given(descriptors.filter(lambda d: d.allocLength() < 20_000))
+def test_d5_tail_and_halo(d):
+    """D5: A tail cell is one that rounding up to whole blocks adds, on any axis; every other padding cell is halo."""
+    expected = kinds_of(d)
+    x, memory = dirty(d)
+    before = cells(memory, d)
+    report = x.check_padding()
+    assert dict(zip(report.offsets.tolist(), zip(report.kinds, report.indices, strict=True), strict=True)) == expected
+    assert report.offsets.tolist() == sorted(expected)
+    assert report.cells == len(expected)
+    for kind in ("halo", "tail"):
+        part = x.check_padding(where=kind)
+        assert part.offsets.tolist() == sorted(offset for offset, (k, _) in expected.items() if k == kind)
+        assert set(part.kinds) <= {kind}
+        assert part.cells == len(part)
+        assert part.where == kind
+    x.fill_padding(0, where="tail")
+    assert x.check_padding(where="tail")
+    assert len(x.check_padding(where="halo")) == sum(k == "halo" for k, _ in expected.values())
+    x.fill_padding(1, where="halo")
+    assert x.check_padding(1, where="halo")
+    assert x.check_padding(where="tail")
+    inside = np.setdiff1d(np.arange(d.allocLength()), sorted(expected))
+    assert np.array_equal(cells(memory, d)[inside], before[inside])
+
+
+def test_d5_the_report_names_the_kind():
+    """D5: `where="all"`, `"halo"` or `"tail"`, and the report says which kind each dirty cell is."""
+    x = NdArray(ShapeDescriptor.from_tag((1, 3, 1, 2), "nChw4c", "int8", (0, 0, 0, 1)))
+    x.hosting_array()[0, 2, 0, 2] = 5
+    x.hosting_array()[0, 3, 0, 2] = 6
+    assert str(x.check_padding()) == "2 of 6 padding cells do not hold 0: (0, 2, 0, 2) at offset 10 holds 5 (halo), (0, 3, 0, 2) at offset 11 holds 6 (tail)"
+    assert str(x.check_padding(where="tail")) == "1 of 3 tail cells do not hold 0: (0, 3, 0, 2) at offset 11 holds 6 (tail)"
+    x.fill_padding(0)
+    assert str(x.check_padding(where="halo")) == "all 3 halo cells hold 0"
+    for call in (x.check_padding, x.fill_padding):
+        with pytest.raises(LayoutError, match="'all', 'halo' or 'tail'"):
+            call(0, where="inside")
+
+
+def test_d5_what_the_buffer_remembers_of_two_kinds():
+    """D5: `fill_padding` of one kind: the padding is known by one value only if both kinds hold it."""
+    x = NdArray(ShapeDescriptor.from_tag((1, 3, 1, 2), "nChw4c", "int8", (0, 0, 0, 1)))
+    x.fill_padding(-128, where="halo")
+    assert (x + x).check_padding(0)
+    x.fill_padding(-128, where="tail")
+    assert (x + x).check_padding(0)  # looked at when it matters; not known by one value
+    x.fill_padding(-128)
+    assert (x + x).check_padding(-128)
+    plain = nd.create((2, 2), dtype="int8", paddings=(1, 1))
+    plain.fill_padding(7, where="tail")
+    assert plain.check_padding(0)
+    plain.fill_padding(7, where="halo")
+    assert (plain + plain).check_padding(7)
+
+
+@pytest.mark.parametrize("tag", ["ab", "aB4096b"])
+def test_d6_padding_cells_alone(tag):
+    """D6: Both touch padding cells alone: the elements may lie where the process may not read."""
+    page = mmap.PAGESIZE
+    area = mmap.mmap(-1, 6 * page)
+    anchor = ctypes.c_char.from_buffer(area)
+    start = ctypes.addressof(anchor)
+    d = ShapeDescriptor.from_tag((1, page), tag.replace("4096", str(page)), "int8", (2, 0), (1, 0))
+    first = page - (start % page) if start % page else 0
+    x = NdArray(d, memoryview(area)[first : first + 3 * page])
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert libc.mprotect(start + first + page, page, 0) == 0
+    try:
+        x.fill_padding(3)
+        assert x.check_padding(3)
+        assert len(x.check_padding(4)) == 2 * page
+    finally:
+        assert libc.mprotect(start + first + page, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+    assert x.to_numpy().sum() == 0
+
+
+@given(descriptors, st.sampled_from(("start", "end")))
+def test_d6_nothing_beyond_the_buffer(d, side):
+    """D6: Both touch padding cells alone, right up to the ends of the buffer."""
+    x = NdArray(d, guarded(d.allocLength() * d.itemsize, side))
+    x.fill_padding(1)
+    assert x.check_padding(1)
+    assert x.check_padding().cells == len(x.check_padding())
+
+
+def test_d6_memory():
+    """D6: only dirty cells cost memory."""
+    x = NdArray(ShapeDescriptor.from_tag((4, 67, 128, 128), "nChw16c", paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1)))
+    x.check_padding()
+    tracemalloc.start()
+    assert x.check_padding().cells == 5408000 - x.size
+    x.fill_padding(1)
+    x.fill_padding(0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+@given(descriptors.filter(lambda d: d.allocLength() < 20_000), st.data())
+def test_d7_padding_of_views(d, data):
+    """D7: The padding of a view is that of its axes taken whole, for blocked, padded and permuted arrays alike."""
+    x, memory = dirty(d)
+    axes = tuple(data.draw(st.permutations(range(d.rank))))
+    turned = x.permute(axes)
+    assert [tuple(i[a] for a in axes) for i in x.check_padding().indices] == list(turned.check_padding().indices)
+    key = tuple(slice(None) if data.draw(st.booleans()) else slice(0, 1) if d.shape[a] > 1 else slice(None) for a in range(d.rank))
+    try:
+        part = x[(*key, Ellipsis)]
+    except UnsupportedLayoutError:
+        return
+    expected = kinds_of(part.descriptor)
+    before = cells(memory, d)
+    part.fill_padding(0)
+    after = cells(memory, d)
+    touched = np.nonzero(before != after)[0].tolist()
+    assert touched == sorted(expected)
+    # Never an element of the whole array.
+    assert not {d.offset_of(i) for i in all_indices(d.shape)} & set(touched)
+
+
+# Element-wise operations
+
+
+@given(descriptors, st.data())
+def test_d8_d9_binary_operations(d, data):
+    """D8, D9: A ufunc gives the bits and the element type that NumPy gives on `to_numpy()`; the layout of the first array, clean padding."""
+    other = data.draw(shapes_like(d.shape) if d.rank else padded_descriptors(NUMPY_DTYPES).filter(lambda e: e.rank == 0))
+    x, mine = dirty(d)
+    y, theirs = dirty(other, values_for(other, 1))
+    untouched = bytes(mine), bytes(theirs)
+    ufunc = data.draw(st.sampled_from(BINARY))
+    a, b = x.to_numpy(), y.to_numpy()
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ours, numpys in (
+            ((x, y), (a, b)),
+            ((x, b), (a, b)),
+            ((b, x), (b, a)),
+            ((x, x), (a, a)),
+            ((x, 3), (a, 3)),
+            ((x, b.ravel()[:1]), (a, b.ravel()[:1])),
+        ):
+            try:
+                expected = ufunc(*numpys)
+            except TypeError:
+                with pytest.raises(TypeError):
+                    ufunc(*ours)
+                continue
+            found = ufunc(*ours)
+            assert same(found, expected)
+            if expected.ndim:
+                assert isinstance(found, NdArray)
+                assert found.check_padding()
+                if expected.shape == x.shape:
+                    assert (found.descriptor.strides, found.descriptor.paddings, found.descriptor.inner_blocks) == (d.strides, d.paddings, d.inner_blocks)
+    assert (bytes(mine), bytes(theirs)) == untouched
+
+
+@given(descriptors, st.sampled_from(UNARY))
+def test_d8_unary_operations(d, ufunc):
+    """D8: A ufunc gives for each element the bits and the element type that NumPy gives on `to_numpy()`."""
+    x, _ = dirty(d)
+    with np.errstate(all="ignore"):
+        try:
+            expected = ufunc(x.to_numpy())
+        except TypeError:
+            with pytest.raises(TypeError):
+                ufunc(x)
+            return
+        assert same(ufunc(x), expected)
+
+
+@given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors(NUMPY_DTYPES)).filter(lambda d: d.rank), st.data())
+def test_d8_masks_outputs_broadcasts(d, data):
+    """D8: mixed, broadcast, masked with `where=`, with one output or several."""
+    x, _ = dirty(d)
+    values = x.to_numpy()
+    mask = np.random.default_rng(2).integers(0, 2, d.shape).astype(bool)
+    row = np.ones(d.shape[-1:], values.dtype)
+    column = np.ones((*d.shape[:1], *(1,) * (d.rank - 1)), values.dtype)
+    layout = data.draw(shapes_like(d.shape)).astype(d.dtype)
+    given_mask = nd.NdArray(layout.astype("bool"))
+    given_mask[...] = mask
+    for where in (mask, given_mask, mask[:1]):
+        found, expected = np.add(x, row, where=where), np.add(values, row, where=np.asarray(where), out=np.zeros_like(values + row))
+        assert same(found, expected)
+        out, memory = dirty(layout, values)
+        before = cells(memory, layout)
+        assert np.add(x, row, out=out, where=where) is out
+        assert same(out.to_numpy(), np.add(values, row, out=values.copy(), where=np.asarray(where)))
+        assert np.array_equal(cells(memory, layout)[outside(layout)], before[outside(layout)])
+    assert same(np.add(x, column), values + column)
+    assert same(np.add(column, x[None]), column + values[None])
+    if values.dtype.kind in "iu":
+        for found, expected in zip(np.divmod(x, 3), np.divmod(values, 3), strict=True):
+            assert same(found, expected)
+        quotient, _ = dirty(layout)
+        first, second = np.divmod(x, values.dtype.type(3), out=(quotient, None))
+        assert first is quotient
+        assert same(second, values % 3)
+        assert same(quotient.to_numpy(), values // 3)
+    if values.dtype.kind == "f":
+        for found, expected in zip(np.frexp(x), np.frexp(values), strict=True):
+            assert same(found, expected)
+        assert same(np.add(x, x, dtype=np.float64), np.add(values, values, dtype=np.float64))
+
+
+def test_d8_bfloat16():
+    """D8: the bits and the element type that NumPy gives on `to_numpy()`: bfloat16 is the type of ml_dtypes."""
+    pytest.importorskip("ml_dtypes")
+    x, _ = dirty(C8.astype("bfloat16"))
+    y = x * x + 1
+    assert y.dtype == nd.bfloat16
+    assert y.descriptor == x.descriptor
+    assert same(y.to_numpy(), x.to_numpy() * x.to_numpy() + 1)
+    assert y.check_padding()
+    assert same((x > 0).to_numpy(), x.to_numpy() > 0)
+
+
+def test_d9_layout_of_results():
+    """D9: New results have the layout of the first NdArray that has their shape, where memory can be laid out so, else they are dense."""
+    plain, padded = nd.ones((2, 17, 3, 2)), nd.create((2, 17, 3, 2), paddings=(0, 0, 1, 1))
+    x = NdArray(C8)
+    assert (x + plain).descriptor == C8
+    assert (plain + x).descriptor == plain.descriptor
+    assert (padded + x).descriptor == padded.descriptor
+    assert (np.ones(x.shape, np.float32) + x).descriptor == C8
+    assert (x[0, 0, 0] + padded).descriptor == padded.descriptor
+    assert (x > 0).descriptor == C8.astype("bool")
+    for part in (plain[:, 1:], plain[::-1], np.broadcast_to(plain[:1], plain.shape), x[:, 8:]):
+        assert (part + 1).descriptor == ShapeDescriptor("float32", "c", part.shape)
+    nhwc = nd.ones((1, 4, 5, 3)).permute((0, 3, 1, 2))
+    assert (nhwc + 1).descriptor.tag == "acdb"
+    grown = x[:1] + x
+    assert grown.shape == x.shape
+    assert grown.descriptor == C8
+    assert (nd.ones((3, 1)) + nd.ones(4)).descriptor == ShapeDescriptor("float32", "c", (3, 4))
+
+
+def test_d9_padding_of_results():
+    """D9: Their padding holds what that array's padding is known to hold if the element type is the same, else 0."""
+    for x in (NdArray(C8.astype("int8")), nd.create((2, 3), dtype="int8", paddings=(1, 2), padding_offsets=(1, 1))):
+        x[...] = 5
+        x.fill_padding(-128)
+        assert np.maximum(x, 6).check_padding(-128)
+        assert np.maximum(6, x).check_padding(-128)
+        assert (x > 0).check_padding(False)
+        assert (x + np.int32(1)).check_padding(0)
+        x += 1
+        assert x.check_padding(-128)
+        wrapped = NdArray(x.descriptor, bytearray(bytes(x.buffer)))
+        assert wrapped.check_padding(-128)
+        assert (wrapped + wrapped).check_padding(0)
+
+
+@given(st.one_of(padded_descriptors(INTEGERS), tagged_descriptors(INTEGERS)), st.data())
+def test_d10_in_place(d, data):
+    """D10: `out=` and the in-place operators write elements only and return the object that they were given."""
+    x, memory = dirty(d)
+    values, before, same_object = x.to_numpy().copy(), cells(memory, d), x
+    y, _ = dirty((data.draw(shapes_like(d.shape)) if d.rank else d).astype(d.dtype))
+    for op in (operator.iadd, operator.isub, operator.imul, operator.iand, operator.ior, operator.ixor, operator.ifloordiv):
+        with np.errstate(all="ignore"):
+            x = op(x, y)
+            values = op(values, y.to_numpy())
+    x **= 2
+    values **= 2
+    assert x is same_object
+    assert same(x.to_numpy(), values)
+    assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+    target = np.zeros(d.shape, d.dtype)
+    assert np.add(x, y, out=target) is target
+    assert np.array_equal(target, values + y.to_numpy())
+
+
+def test_d10_refused():
+    """D10: read-only arrays are refused, and so is what NumPy refuses: shapes and types that do not fit."""
+    for d in (C8, ShapeDescriptor("float32", "c", C8.shape)):
+        x, memory = dirty(d)
+        locked = NdArray(d, bytes(memory))
+        with pytest.raises(LayoutError, match="read-only"):
+            locked += 1
+        for out, error in ((NdArray(d.astype("int8")), TypeError), (nd.zeros((17, 3, 2)), ValueError), (NdArray(C8.subarray(0)), ValueError)):
+            with pytest.raises(error):
+                np.add(x, x, out=out)
+        with pytest.raises(LayoutError, match="read-only"):
+            np.add.at(locked, 0, 1)
+        with pytest.raises(LayoutError, match="read-only"):
+            np.sum(x, axis=0, out=NdArray(d.subarray(0), bytes(memory)))
+
+
+@pytest.mark.parametrize("tag", ["abcd", "aBcd8b", "Abcd2a", "acdb"])
+def test_d10_overlap(tag):
+    """D10: overlapping ones are computed as if there were a copy."""
+    x = NdArray(ShapeDescriptor.from_tag((5, 17, 3, 2), tag))
+    x[...] = numbered(x.shape)
+    values = numbered(x.shape)
+    if tag != "Abcd2a":
+        np.add(x[:-1], x[1:], out=x[1:])
+        values[1:] = values[:-1] + values[1:]
+    else:
+        np.add(x[:2], x[2:4], out=x[2:4])
+        values[2:4] += values[:2]
+    assert same(x.to_numpy(), values)
+    np.multiply(x.permute((0, 1, 2, 3)), 2, out=x)
+    assert same(x.to_numpy(), values * 2)
+    square = NdArray(ShapeDescriptor.from_tag((17, 17), "AB8a4b"))
+    square[...] = numbered(square.shape)
+    square += square.T
+    assert same(square.to_numpy(), numbered(square.shape) + numbered(square.shape).T)
+    flat = NdArray(ShapeDescriptor.from_tag((17,), "A8a"))
+    flat[...] = numbered((17,))
+    np.add(flat, nd.NdArray(flat.descriptor, flat.buffer), out=flat)
+    assert same(flat.to_numpy(), 2 * numbered((17,)))
+
+
+@given(st.one_of(padded_descriptors(FLOATS), tagged_descriptors(FLOATS)), st.sampled_from(("nan", "huge")))
+def test_d11_dirty_padding(d, dirt):
+    """D11: dirty padding reaches no result and raises no floating-point warning."""
+    x, memory = dirty(d, np.ones(d.shape))
+    if dirt == "huge":
+        np.frombuffer(memory, d.dtype)[outside(d)] = np.finfo(d.dtype).max
+    with np.errstate(all="raise"):
+        for found in (
+            x + x,
+            x * x,
+            np.exp(x),
+            x.sum(),
+            x.mean(axis=-1) if d.rank else x.mean(),
+            np.sqrt(x),
+            x == x,
+            np.concatenate([x[None], x[None]]),
+            x.astype("float16"),
+        ):
+            assert np.isfinite(np.asarray(found)).all()
+        x *= x
+        np.subtract(x, 1, out=x)
+    assert not np.asarray(x).any()
+
+
+REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any")
+
+
+@given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors(NUMPY_DTYPES)), st.sampled_from(REDUCTIONS), st.data())
+def test_d12_reductions(d, name, data):
+    """D12: Reductions give what NumPy gives on `to_numpy()`, dense; they are methods too."""
+    x, memory = dirty(d)
+    before = bytes(memory)
+    values = x.to_numpy()
+    axis = data.draw(st.none() | st.integers(-d.rank, d.rank - 1)) if d.rank else None
+    keepdims = data.draw(st.booleans())
+    with np.errstate(all="ignore"):
+        expected = getattr(values, name)(axis=axis, keepdims=keepdims)
+        for found in (getattr(x, name)(axis=axis, keepdims=keepdims), getattr(np, name)(x, axis=axis, keepdims=keepdims)):
+            assert same(found, expected)
+            assert isinstance(found, NdArray if isinstance(expected, np.ndarray) else np.generic)
+            assert not isinstance(found, NdArray) or found.descriptor.is_contiguous
+        if isinstance(expected, np.ndarray):
+            out = NdArray(ShapeDescriptor.paddedBufferDescriptor(expected.dtype, "c", expected.shape, (1,) * expected.ndim))
+            assert getattr(x, name)(axis=axis, keepdims=keepdims, out=out) is out
+            assert same(out.to_numpy(), expected)
+            assert out.check_padding()
+    assert bytes(memory) == before
+
+
+@given(st.one_of(padded_descriptors(("float32", "int16", "uint8")), tagged_descriptors(("float32", "int16", "uint8"))).filter(lambda d: d.rank))
+def test_d12_methods_of_ufuncs(d):
+    """D12: `reduce`, `accumulate`, `reduceat`, `outer` and the generalized ufuncs give what NumPy gives; `at` writes through."""
+    x, memory = dirty(d)
+    values, before = x.to_numpy().copy(), cells(memory, d)
+    mask = values > np.median(values)
+    assert same(np.add.reduce(x, axis=0, where=mask, initial=5), np.add.reduce(values, axis=0, where=mask, initial=5))
+    assert same(np.add.accumulate(x, axis=-1), np.add.accumulate(values, axis=-1))
+    assert same(np.cumsum(x), np.cumsum(values))
+    assert same(np.add.reduceat(x, [0], axis=0), np.add.reduceat(values, [0], axis=0))
+    assert same(np.subtract.outer(x, x[(0,) * d.rank]), np.subtract.outer(values, values[(0,) * d.rank]))
+    if d.rank > 1:
+        turned = x.permute((*range(d.rank - 2), d.rank - 1, d.rank - 2))
+        assert same(x @ turned, values @ np.swapaxes(values, -1, -2).copy() if d.inner_blocks else values @ np.swapaxes(values, -1, -2))
+        out = NdArray(ShapeDescriptor("float64", "c", (*d.shape[:-1], d.shape[-2])))
+        assert np.matmul(x, turned, out=out) is out
+        assert same(out.to_numpy(), np.matmul(values, np.swapaxes(values, -1, -2), out=np.empty(out.shape)))
+    np.add.at(x, 0, 1)
+    np.add.at(values, 0, 1)
+    assert same(x.to_numpy(), values)
+    assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+class Wants:
+    """A class with ufuncs and functions of its own."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return "mine"
+
+    def __array_function__(self, func, types, args, kwargs):
+        return "mine too"
+
+
+class WantsNone:
+    """A class that takes part in no ufunc."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other):
+        return "added"
+
+
+def test_d13_scalars_foreign_types_foreign_classes():
+    """D13: Results without axes are NumPy's scalars, others of unknown types NumPy's arrays; other classes get their turn."""
+    x = NdArray(C8)
+    x[...] = 2
+    assert type(nd.full((), 3) + 1) is np.float32
+    assert type(x.sum()) is np.float32
+    assert type(np.add(x, 1j)) is np.ndarray
+    assert np.add(x, 1j).dtype == np.complex64
+    assert type(np.fft.fft(x[0, 0, 0])) is np.ndarray
+    assert np.add(x, Wants()) == "mine"
+    assert x + Wants() == "mine"
+    assert np.concatenate([x, Wants()]) == "mine too"
+    assert x + WantsNone() == "added"
+    with pytest.raises(TypeError):
+        WantsNone() - x
+    assert type(np.ma.masked_array([1.0, 2.0], [0, 1]) + nd.ones(2)) is np.ma.MaskedArray
+
+
+@given(st.one_of(padded_descriptors(("int16", "float32")), tagged_descriptors(("int16", "float32"))))
+def test_d14_operators(d):
+    """D14: The operators are the ufuncs; comparisons are element-wise."""
+    x, _ = dirty(d)
+    values = x.to_numpy().copy()
+    ops = [
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.truediv,
+        operator.floordiv,
+        operator.mod,
+        operator.lt,
+        operator.le,
+        operator.eq,
+        operator.ne,
+        operator.gt,
+        operator.ge,
+        divmod,
+    ]
+    if d.dtype.kind == "i":
+        ops += [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.pow]
+    two = values.dtype.type(2)
+    with np.errstate(all="ignore"):
+        for op in ops:
+            for ours, theirs in (
+                (op(x, two), op(values, two)),
+                (op(two, x), op(two, values)),
+                (op(x, np.full_like(values, 3)), op(values, np.full_like(values, 3))),
+            ):
+                for found, expected in zip(ours, theirs, strict=True) if op is divmod else ((ours, theirs),):
+                    assert same(found, expected)
+        for op in (operator.neg, operator.pos, operator.abs, *([operator.invert] if d.dtype.kind == "i" else [])):
+            assert same(op(x), op(values))
+
+
+def test_d14_no_hash_and_no_order_with_strangers():
+    """D14: arrays have no hash. What cannot be compared is not equal."""
+    x = nd.ones(3)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    assert (x == "a") is False
+    assert (x != "a") is True
+    assert (x == x).all()
+    with pytest.raises(TypeError):
+        x < "a"  # noqa: B015
+    with pytest.raises(TypeError):
+        x + "a"
+    with pytest.raises(TypeError):
+        pow(x, 2, 3)
+    with pytest.raises(ValueError, match="broadcast"):
+        x + nd.ones(4)
+    gone = weakref.ref(x)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+# Other protocols
+
+
+@given(st.one_of(padded_descriptors(("float32", "int16")), tagged_descriptors(("float32", "int16"))).filter(lambda d: d.rank > 1))
+def test_d15_functions(d):
+    """D15: Functions of NumPy run on views, and their arrays come back as NdArrays."""
+    x, memory = dirty(d)
+    before = bytes(memory)
+    values = x.to_numpy().copy()
+    calls = [
+        lambda a: np.concatenate([a, a], axis=1), lambda a: np.stack([a, a]), lambda a: np.pad(a, 1, constant_values=3), lambda a: np.where(a > 2, a, 0),
+        lambda a: np.clip(a, 2, 50), lambda a: np.sort(a, axis=0), lambda a: np.tensordot(a, a, axes=((0,), (0,))), lambda a: np.round(a, 1),
+        lambda a: np.take(a, [0], axis=1), lambda a: np.tile(a, 2), lambda a: np.count_nonzero(a), lambda a: np.median(a), lambda a: np.roll(a, 1, axis=0),
+        lambda a: np.nan_to_num(a), lambda a: np.array_equal(a, a), lambda a: np.isclose(a, a), lambda a: np.diff(a, axis=0), lambda a: np.zeros_like(a),
+        lambda a: np.full_like(a, 4, dtype="int8"), lambda a: np.ones_like(a, shape=(3,)), lambda a: np.zeros((2, 2), like=a) if a is x else np.zeros((2, 2)),
+        lambda a: np.reshape(a, (-1,)), lambda a: np.transpose(a), lambda a: np.swapaxes(a, 0, 1), lambda a: np.moveaxis(a, 0, -1),
+        lambda a: np.expand_dims(a, (0, -1)),
+        lambda a: np.squeeze(np.expand_dims(a, 1), 1), lambda a: np.copy(a), lambda a: np.bincount(np.abs(np.reshape(a, -1)).astype("int64")),
+        lambda a: np.shape(a), lambda a: np.ndim(a), lambda a: np.size(a), lambda a: np.average(a, axis=0), lambda a: np.unique(a),
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        found, expected = call(x), call(values)
+        assert same(found, expected) or np.asarray(expected).dtype == object, number
+        assert isinstance(found, NdArray) == isinstance(expected, np.ndarray), number
+    assert bytes(memory) == before
+
+
+def test_d15_layouts_are_kept():
+    """D15: `*_like`, `reshape`, `transpose`, `swapaxes`, `moveaxis`, `squeeze`, `expand_dims` keep the layout."""
+    x = NdArray(C8)
+    for like in (np.zeros_like, np.empty_like, np.ones_like):
+        assert like(x).descriptor == C8
+        assert like(x, dtype="int8").descriptor == C8.astype("int8")
+    assert np.full_like(x, 3).descriptor == C8
+    assert np.full_like(x, 3, order="C").descriptor.tag == "abcd"
+    for view in (np.transpose(x, (1, 0, 2, 3)), np.swapaxes(x, 0, 1), np.moveaxis(x, 1, 0)):
+        assert view.buffer is x.buffer
+        assert view.shape == (17, 2, 3, 2)
+        assert view.descriptor.inner_blocks == ((0, 8),)
+    assert np.expand_dims(x, 0).descriptor.inner_blocks == ((2, 8),)
+    assert np.squeeze(np.expand_dims(x, 0)).descriptor.inner_blocks == ((1, 8),)
+    assert np.reshape(nd.zeros((2, 3)), (3, 2)).shape == (3, 2)
+    with pytest.raises(OutOfRangeError):
+        np.expand_dims(x, 7)
+    assert np.shares_memory(x, x[1:])
+    assert np.may_share_memory(x, x)
+    assert not np.shares_memory(x[:1], x[1:])
+
+
+def test_d15_writes_go_through_and_views_are_refused():
+    """D15: A function that writes into a blocked array writes through where it says so; one that would return a view of it is refused."""
+    x, memory = dirty(C8, np.zeros(C8.shape))
+    before = cells(memory, C8)
+    values = np.zeros(x.shape, np.float32)
+    np.copyto(x, 3, where=values == 0)
+    np.put(x, [5], 7)
+    np.clip(x, 0, 5, out=x)
+    values[...] = 3
+    values.flat[5] = 5
+    assert same(x.to_numpy(), values)
+    assert np.concatenate([x[:1], x[1:]], out=x) is x
+    assert np.array_equal(cells(memory, C8)[outside(C8)], before[outside(C8)])
+    for call in (np.flip, np.ravel, lambda a: np.broadcast_to(a, (2, *a.shape)), lambda a: np.split(a, 2)):
+        with pytest.raises(UnsupportedLayoutError, match="reorder"):
+            call(x)
+    assert np.atleast_1d(x) is x
+    plain = nd.zeros((2, 3))
+    np.flip(plain)[0, 0] = 1
+    assert plain[1, 2] == 1
+    assert np.broadcast_to(plain, (4, 2, 3)).readonly
+
+
+@given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors()))
+def test_d16_array_interface(d):
+    """D16: `__array_interface__` describes plain layouts; for others it raises an `UnsupportedLayoutError` that is an `AttributeError` too."""
+    x, memory = dirty(d)
+    if d.inner_blocks or d.dtype == "bfloat16":
+        with pytest.raises(UnsupportedLayoutError, match="exploded"):
+            x.__array_interface__  # noqa: B018
+        assert not hasattr(x, "__array_interface__")
+        return
+
+    class Only:
+        __array_interface__ = x.__array_interface__
+        keeps = x
+
+    seen = np.asarray(Only())
+    assert same(seen, x.to_numpy())
+    assert seen.strides == x.to_numpy().strides or seen.size < 2
+    assert np.shares_memory(seen, x.to_numpy()) or not x.size
+    assert not np.asarray(type("Locked", (), {"__array_interface__": NdArray(d, bytes(memory)).__array_interface__})()).flags.writeable
+
+
+def test_d16_array():
+    """D16: `__array__(dtype, copy)` copies where it must and refuses to with `copy=False`."""
+    for x in (NdArray(C8), nd.zeros((2, 3))):
+        must = bool(x.descriptor.inner_blocks)
+        assert np.shares_memory(x.__array__(), x.exploded().to_numpy()) != must
+        assert x.__array__(np.float64).dtype == np.float64
+        assert x.__array__(np.float64, copy=True).dtype == np.float64
+        assert not np.shares_memory(x.__array__(copy=True), x.exploded().to_numpy())
+        with pytest.raises((ValueError, BufferError)):
+            x.__array__(np.float64, copy=False)
+        if must:
+            with pytest.raises(UnsupportedLayoutError):
+                x.__array__(copy=False)
+    assert np.array(nd.ones(2), dtype="int8").tolist() == [1, 1]
+
+
+@given(descriptors, st.integers(2, 5))
+def test_d17_pickle(d, protocol):
+    """D17: Pickles hold the descriptor and the whole buffer, padding included."""
+    x = NdArray(d)
+    x[...] = values_for(d)
+    x.fill_padding(1)
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert y.descriptor == d
+    assert same(y.to_numpy(), x.to_numpy())
+    assert y.check_padding(1)
+    assert not y.readonly
+    assert x.buffer.shared == y.buffer.shared == (protocol == 5)
+    if protocol < 5 and d.rank:
+        assert np.bitwise_or(y, y).check_padding(1) if d.dtype != "bfloat16" and d.dtype.kind in "iu" else True
+        assert not y.size or (y.buffer.address + d.offset * d.itemsize) % 64 == 0
+    dirt, memory = dirty(d)
+    assert bytes(pickle.loads(pickle.dumps(dirt, protocol)).buffer) == bytes(memory)
+
+
+@given(descriptors)
+def test_d17_out_of_band(d):
+    """D17: out of band with protocol 5: the buffer itself, zero-copy on both sides."""
+    x, memory = dirty(d)
+    buffers = []
+    head = pickle.dumps(x, 5, buffer_callback=buffers.append)
+    assert len(head) < 2500
+    assert len(buffers) == 1
+    raw = buffers[0].raw()
+    assert raw.nbytes == len(memory)
+    received = bytearray(raw)
+    y = pickle.loads(head, buffers=[received])
+    assert y.buffer.owner is received or not received
+    assert same(y.to_numpy(), x.to_numpy())
+    assert bytes(received) == bytes(memory)
+    y[...] = 1
+    assert same(NdArray(d, received).to_numpy(), y.to_numpy())
+    again = pickle.loads(head, buffers=buffers)
+    assert not x.size or again.buffer.address == x.buffer.address
+    locked = pickle.loads(pickle.dumps(NdArray(d, bytes(memory)), 5))
+    assert locked.readonly
+    assert pickle.loads(head, buffers=[memoryview(memory).toreadonly()]).readonly
+    assert not pickle.loads(head, buffers=[bytes(memory)]).readonly
+    del x
+    assert same(again.to_numpy(), pickle.loads(pickle.dumps(again)).to_numpy())
+
+
+def test_d17_parts_and_damage():
+    """D17: parts of a buffer are pickled as their `copy()`; a pickle whose buffer is too small is refused."""
+    big = nd.ones((1000, 1000))
+    for part in (big[3], big[::2, ::-1][:3, :3], big[5:6]):
+        data = pickle.dumps(part)
+        assert len(data) < 5000
+        assert same(pickle.loads(data).to_numpy(), part.to_numpy())
+    x = NdArray(C8)
+    x[...] = 1
+    part = pickle.loads(pickle.dumps(x[:, 3]))
+    assert (part.to_numpy() == 1).all()
+    head = pickle.dumps(x, 5, buffer_callback=[].append)
+    for memory in (bytearray(10), b"short"):
+        with pytest.raises(LayoutError, match="bytes"):
+            pickle.loads(head, buffers=[memory])
+
+
+@given(descriptors)
+def test_d18_copies_and_tokens(d):
+    """D18: `copy.copy` and `copy.deepcopy` are `copy()`; `__dask_tokenize__` is equal for equal descriptors and elements."""
+    x = NdArray(d)
+    x[...] = values_for(d)
+    x.fill_padding(1)
+    for y in (copy.copy(x), copy.deepcopy(x), x.copy(), np.copy(x)):
+        assert y.buffer is not x.buffer
+        assert same(y.to_numpy(), x.to_numpy())
+        assert y.descriptor == d
+        assert y.check_padding(1)
+    twin, _ = dirty(d)
+    assert twin.__dask_tokenize__() == x.__dask_tokenize__() == pickle.loads(pickle.dumps(x)).__dask_tokenize__()
+    if x.size:
+        one = (0,) * d.rank
+        twin[one] = 0 if bool(twin[one]) else 1
+        assert twin.__dask_tokenize__() != x.__dask_tokenize__()
+    assert x.astype("float64" if d.dtype != "float64" else "int64").__dask_tokenize__() != x.__dask_tokenize__()
+
+
+def test_d18_dask():
+    """D18: `__dask_tokenize__`, and what Dask needs to cut an array and put it together, halos included."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    for x in (nd.create((8, 8), paddings=(0, 3)), NdArray(ShapeDescriptor.from_tag((8, 8), "Ab4a"))):
+        x[...] = numbered(x.shape)
+        lazy = da.from_array(x, chunks=(4, 8), asarray=False)
+        assert np.array_equal(np.asarray((lazy + 1).compute()), numbered(x.shape) + 1)
+        assert float(lazy.sum().compute()) == numbered(x.shape).sum()
+        spread = lazy.map_overlap(lambda block: block * 2, depth=(1, 0), boundary=7, meta=np.empty((0, 0), np.float32))
+        assert np.array_equal(np.asarray(spread.compute()), numbered(x.shape) * 2)
+        assert da.from_array(x, chunks=4, asarray=False).name == da.from_array(x.copy(), chunks=4, asarray=False).name
+
+
+def test_all_dtypes_are_drawn():
+    """D8: the element types of the property tests are all that there are."""
+    assert {*NUMPY_DTYPES, "bfloat16"} == set(DTYPES)
