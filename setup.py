@@ -12,8 +12,8 @@ ISA_FLAGS = {
     "x86_64": {
         "baseline": ["-ffp-contract=off"],
         "avx2": ["-march=x86-64-v3"],
-        "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
-        "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
+        "avx512": ["-march=x86-64-v4", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
+        "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
     },
     "aarch64": {
         "baseline": ["-ffp-contract=off"],

@@ -346,8 +346,8 @@ cdef class DepthwiseConv2d:
         --------
         >>> import numpy as np, nd4jlike as nd
         >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 64, 1), "float32"), isa="baseline")
-        >>> print(plan.explain(plan.input_descriptor((1, 56, 56, 64))).splitlines()[3])
-        halo      read in place: top 1, bottom 1, left 1, right 1
+        >>> print(plan.explain(plan.input_descriptor((1, 56, 56, 64))).splitlines()[1])
+        kernel    baseline, 4 channels a step, in place, tiles of 2 rows and 4 columns
         """
         cdef _Launch launch = self._last
         cdef ShapeDescriptor x = self._last_x
@@ -359,7 +359,7 @@ cdef class DepthwiseConv2d:
         lines = [
             f"depthwise {self.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
-            f"kernel    {self.isa}, {self._family.lanes} channels a step",
+            f"kernel    {self.isa}, {self._family.lanes} channels a step" + ("" if launch is None else f", {self._family.kernel(&launch.problem).decode()}"),
         ]
         if launch is None:
             return "\n".join([*lines, "no input seen yet: explain(x) tells what would happen"])
@@ -424,13 +424,13 @@ cdef class DepthwiseConv2d:
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
-        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes)
-        launch.reads_padding = reads_padding
-        if reads_padding:
-            problem.halo[0], problem.halo[1] = source.padding_offsets[h], source.paddings[h] - source.padding_offsets[h]
-            problem.halo[2], problem.halo[3] = source.padding_offsets[w], source.paddings[w] - source.padding_offsets[w]
         if source.strides[c] == 1:
             problem.channel_room = source.paddings[c] - source.padding_offsets[c]
+        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and self._family.reads_halo(problem)
+        launch.reads_padding = launch.looks_at_padding and reads_padding
+        if launch.reads_padding:
+            problem.halo[0], problem.halo[1] = source.padding_offsets[h], source.paddings[h] - source.padding_offsets[h]
+            problem.halo[2], problem.halo[3] = source.padding_offsets[w], source.paddings[w] - source.padding_offsets[w]
         self._pack(launch, reading.weights)
 
         launch.scratch_bytes = self._family.scratch_bytes(problem)
@@ -513,6 +513,8 @@ cdef class DepthwiseConv2d:
         cdef Problem *problem = &launch.problem
         if launch.reads_padding:
             halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(("top", "bottom", "left", "right"))])
+        elif not self._ignores_padding and not self._family.reads_halo(problem):
+            halo = "implied: this kernel leaves taps outside the image out"
         else:
             halo = "implied, " + (self._ignores_padding or ("the padding of x held other values" if launch.looks_at_padding else "x has no padding there"))
         return [

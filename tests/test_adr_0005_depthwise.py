@@ -115,6 +115,46 @@ def test_d1_nothing_beyond_the_buffers_is_touched(isa, side, data_format):
             assert_close(out.transpose(np.argsort(turn)), values, weights, bias, stride=(stride, stride), padding=padding)
 
 
+# Kernel, image, stride, dilation, channels, multiplier: every tile of rows, whole and cut off, and what is near them.
+TILES = [
+    (kernel, size, stride, dilation, channels, multiplier)
+    for kernel, size in (((1, 1), (3, 9)), ((3, 3), (2, 7)), ((3, 3), (5, 15)), ((5, 5), (7, 7)), ((7, 7), (4, 21)), ((2, 3), (1, 3)), ((3, 1), (6, 2)))
+    for stride, dilation in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 3), (2, 4), ((2, 1), (1, 3)))
+    for channels, multiplier in ((5, 1), (17, 1), (24, 1), (32, 1), (3, 8), (1, 16), (5, 3))
+]
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("padding", ["same", "valid", 2])
+def test_d1_every_tile_stays_within_its_buffers(isa, side, padding):
+    """D1: taps outside the image add nothing."""
+    for kernel, size, stride, dilation, channels, multiplier in TILES:
+        steps = {"stride": stride if isinstance(stride, tuple) else (stride,) * 2, "dilation": dilation if isinstance(dilation, tuple) else (dilation,) * 2}
+        sides = ((2, 2), (2, 2)) if padding == 2 else explicit(padding, size, kernel, **steps)
+        if any(out_size(n, k, s, d, *p) < 1 for n, k, s, d, p in zip(size, kernel, steps["stride"], steps["dilation"], sides, strict=True)):
+            continue
+        values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
+        want, bound = depthwise_float(values, weights, bias, padding=sides, **steps)
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        nd.DepthwiseConv2d(weights, bias, padding=sides, isa=isa, **steps)(guarded_array(values, side), out)
+        assert (abs(out - want) <= bound).all(), (kernel, size, steps, channels, multiplier)
+
+
+@every_isa
+def test_d6_no_tile_multiplies_an_infinite_weight_with_padding(isa):
+    """D6: and all weights are finite."""
+    for kernel, size, stride, dilation, channels, multiplier in TILES:
+        weights = np.ones((*kernel, channels, multiplier), np.float32)
+        weights[0, 0], weights[-1, -1] = math.inf, math.inf
+        steps = {"stride": stride, "dilation": dilation, "padding": ((1, 1), (1, 1))}
+        if any((k - 1) * np.max(dilation) + 1 > n + 2 for n, k in zip(size, kernel, strict=True)):
+            continue
+        got = np.asarray(nd.depthwise_conv2d(np.ones((1, *size, channels), np.float32), weights, isa=isa, **steps))
+        finite = np.asarray(nd.depthwise_conv2d(np.ones((1, *size, channels), np.float32), np.minimum(weights, 2.0**20), isa=isa, **steps))
+        assert (got == np.where(finite >= 2.0**20, math.inf, finite)).all(), (kernel, size, stride, dilation, channels, multiplier)
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 def test_d1_nothing_beyond_a_padded_buffer_is_touched(isa, side):
@@ -332,8 +372,8 @@ def test_d6_padding_never_reaches_a_result(isa, fill):
 
 def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
     """D6: only where every padding cell holds the padding value in this very call."""
-    values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
-    plan = nd.DepthwiseConv2d(weights)
+    values, weights = random((1, 4, 5, 16), 1), random((3, 2, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, padding=((1, 1), (0, 1)))
     x = on(plan.input_descriptor(values.shape), values)
     out = nd.NdArray(plan.output_descriptor(x))
     want = np.asarray(plan(x)).copy()
@@ -353,7 +393,7 @@ def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
 
 def test_d6_wrapped_memory_is_looked_at():
     """D6: only where every padding cell holds the padding value in this very call."""
-    values, weights = random((1, 4, 5, 16), 1), random((3, 3, 16, 1), 2)
+    values, weights = random((1, 4, 5, 16), 1), random((3, 2, 16, 1), 2)
     plan = nd.DepthwiseConv2d(weights)
     layout = plan.input_descriptor(values.shape)
     memory = np.zeros(layout.allocLength(), np.float32)
@@ -592,7 +632,7 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
     assert (d.shape, d.strides) == ((2, 16, 5, 6), (7 * 8 * 16, 1, 8 * 16, 16))
     x = on(d, values)
     assert_close(np.asarray(plan(x)).transpose(0, 2, 3, 1), values.transpose(0, 2, 3, 1), weights, padding=((1, 1), (1, 1)))
-    assert "read in place" in plan.explain()
+    assert "in place, tiles of" in plan.explain()
 
 
 @pytest.mark.parametrize(
@@ -636,7 +676,7 @@ def test_d12_one_layer_writes_into_the_halo_layout_of_the_next():
     between = two.input_descriptor(one.output_descriptor(x).shape)
     assert one.output_descriptor(x, between.paddings, between.padding_offsets) == between
     got = two(one(x, nd.NdArray(between)))
-    assert "read in place" in two.explain()
+    assert "in place, tiles of" in two.explain()
     assert (np.asarray(got) == np.asarray(nd.depthwise_conv2d(nd.depthwise_conv2d(x, first, stride=2), second))).all()
 
 
@@ -797,13 +837,18 @@ def test_d18_blocked_layouts_are_refused():
 @every_isa
 def test_d19_explain(isa):
     """D19: `explain()` tells the kernel, instruction set, geometry, whether the halo is read and why not, channel padding and scratch bytes."""
-    plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), stride=(2, 1), isa=isa)
+    plan = nd.DepthwiseConv2d(random((3, 6, 17, 1)), stride=(2, 1), isa=isa)
     assert "no input seen yet" in plan.explain()
     text = plan.explain(plan.input_descriptor((1, 9, 9, 17)))
-    for part in (isa, "3x5", "17 channels", "stride (2, 1)", "top 1, bottom 1, left 2, right 2", "15 cells of room", "every 128 bytes", "bytes of scratch"):
+    for part in (isa, "3x6", "17 channels", "stride (2, 1)", "top 1, bottom 1, left 2, right 3", "15 cells of room", "every 128 bytes", "bytes of scratch"):
         assert part in text, part
     plan(np.zeros((1, 9, 9, 17), np.float32))
     assert "implied, x has no padding there" in plan.explain()
+    plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), stride=(2, 1), isa=isa)
+    text = plan.explain(plan.input_descriptor((1, 9, 9, 17)))
+    for part in ("in place, tiles of 2 rows and 4 columns", "leaves taps outside the image out", " 0 bytes of scratch"):
+        assert part in text, part
+    assert "7 columns" in plan.explain(plan.input_descriptor((1, 9, 14, 17)))
     plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), padding="valid", isa=isa)
     assert "implied, no window reaches beyond the image" in plan.explain(np.zeros((1, 9, 9, 17), np.float32))
     assert repr(plan) == f"<nd4jlike.DepthwiseConv2d 3x5, 17 output channels, float32, NHWC, {isa}>"

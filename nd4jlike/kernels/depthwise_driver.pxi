@@ -270,6 +270,10 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 
 
 cdef void run_f32(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef Rows job
+    if prepare_rows(&job, problem):
+        run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
+        return
     run(problem, <const vf32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
 
 
@@ -283,7 +287,11 @@ cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, 
 cdef Py_ssize_t scratch_bytes_f32(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
-    cdef Py_ssize_t finite = prepare(&job, problem, <const vf32 *> NULL, True)
+    cdef Rows rows
+    cdef Py_ssize_t finite
+    if prepare_rows(&rows, problem):
+        return 0
+    finite = prepare(&job, problem, <const vf32 *> NULL, True)
     return max(finite, prepare(&job, problem, <const vf32 *> NULL, False))
 
 
@@ -294,6 +302,9 @@ cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
 
 cdef Py_ssize_t packed_bytes_f32(const Problem *problem) noexcept nogil:
     cdef Job job
+    cdef Rows rows
+    if prepare_rows(&rows, problem):
+        return HEADER_BYTES + rows.blocks * rows.block_vectors * LANES * CELL
     prepare(&job, problem, <const vf32 *> NULL, True)
     return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
 
@@ -319,6 +330,10 @@ cdef void pack_f32(const Problem *problem, const void *weights, const void *bias
     cdef float *block = <float *> (<char *> packed + HEADER_BYTES)
     cdef Py_ssize_t lane, tap, channel, taps = problem.kernel_height * problem.kernel_width
     cdef int finite = 1
+    cdef Rows rows
+    if prepare_rows(&rows, problem):
+        pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
+        return
     prepare(&job, problem, <const vf32 *> NULL, True)
     for lane in range(job.blocks * LANES):
         channel = channel_of(&job, lane)
@@ -383,12 +398,32 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
             target[LEFT * LANES] = (1 << target[RIGHT * LANES]) >> 1
 
 
+cdef const char *kernel_f32(const Problem *problem) noexcept nogil:
+    cdef Rows rows
+    if not prepare_rows(&rows, problem):
+        return b"through bands or pixel by pixel"
+    return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
+
+
+cdef bint reads_halo_f32(const Problem *problem) noexcept nogil:
+    cdef Rows rows
+    return not prepare_rows(&rows, problem)
+
+
+cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
+    return b"in place, four taps a product" if in_bytes(problem) else b"through bands, two taps a product"
+
+
+cdef bint reads_halo_s8(const Problem *problem) noexcept nogil:
+    return True
+
+
 cdef KernelTable table
 
 
 cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
     table.isa = isa
-    table.f32 = Family(LANES, packed_bytes_f32, pack_f32, scratch_bytes_f32, run_f32)
-    table.s8 = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, run_s8)
+    table.f32 = Family(LANES, packed_bytes_f32, pack_f32, scratch_bytes_f32, kernel_f32, reads_halo_f32, run_f32)
+    table.s8 = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

@@ -54,6 +54,9 @@ cdef struct Family:
     void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
     # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.
     Py_ssize_t (*scratch_bytes)(const Problem *problem) noexcept nogil
+    # What runs, for people; and whether it reads cells around the image where Problem.halo allows it.
+    const char *(*kernel)(const Problem *problem) noexcept nogil
+    bint (*reads_halo)(const Problem *problem) noexcept nogil
     # Computes output rows [begin, end) of batch*out_height; disjoint ranges may run at the same time, each with its own scratch.
     void (*run)(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 

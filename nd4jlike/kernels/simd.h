@@ -55,6 +55,11 @@ WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) -
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm512_maskz_loadu_ps(first_lanes(count), source); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
+/* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
+WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
+{
+    return (vf32)_mm512_permutexvar_ps((__m512i)index, _mm512_maskz_loadu_ps(first_lanes(count), source));
+}
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count) { return (vi8)_mm_maskz_loadu_epi8(first_lanes(count), source); }
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { _mm_mask_storeu_epi8(target, first_lanes(count), (__m128i)value); }
 
@@ -93,6 +98,11 @@ WORD __m256i first_lanes(ptrdiff_t count) { return _mm256_cmpgt_epi32(_mm256_set
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm256_maskload_ps(source, first_lanes(count)); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm256_maskstore_ps(target, first_lanes(count), (__m256)value); }
 
+WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
+{
+    return (vf32)_mm256_permutevar8x32_ps(_mm256_maskload_ps(source, first_lanes(count)), (__m256i)index);
+}
+
 WORD vi32 widen_i8(vi8 value) { return (vi32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)value)); }
 
 /* Packs 16-bit words within each half: the low bytes of the halves are joined afterwards. */
@@ -124,6 +134,15 @@ WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
 {
     vf32 value = {0};
     memcpy(&value, source, (size_t)count * sizeof(float));
+    return value;
+}
+
+WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
+{
+    vf32 value;
+    (void)count;
+    for (int lane = 0; lane < LANES; lane++)
+        value[lane] = source[index[lane]];
     return value;
 }
 

@@ -1,0 +1,246 @@
+# float32 whose channels lie side by side in input and output: read in place, in tiles of 2 rows that share their inputs (taps.h).
+#
+# What is outside the image is left out, whatever the padding holds: no halo is read, no non-finite weight meets a zero. With a dilation or a stride
+# beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
+
+cdef extern from "taps.h" nogil:
+    const int NARROW_TILE
+    const int WIDE_TILE
+    const int TILE_TAPS
+    const int TILE_STRIDES
+    ctypedef struct Range:
+        int begin, end
+    ctypedef struct Tile:
+        Py_ssize_t x_row, x_column, y_row, y_column
+        Range upper, both, lower
+        int step, rows, stored
+        unsigned outside
+        Py_ssize_t whole_blocks, block_vectors, tail, tail_lanes
+        bint spread
+    const int SPREAD_INDEX
+    const int SPREAD_SOURCE
+    const int SPREAD_VECTORS
+    ctypedef void (*Tiles)(
+        const Tile *tile, const vf32 *limits, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, const char *x, char *y,
+    ) noexcept nogil
+    Tiles tiles_table[8][3][2]
+
+cdef enum:
+    # Output columns of a large image.
+    LARGE = 28
+    # Input rows that neighbouring tiles share: they stay in a second-level cache.
+    SHARED_BYTES = 512 << 10
+
+
+# One axis: outputs p, p + phases, .. are a phase; `step` is the stride within it, in steps of the dilation.
+cdef struct Line:
+    Py_ssize_t outputs, extent, stride, pad, taps, dilation
+    Py_ssize_t phases, step
+    # Bytes.
+    Py_ssize_t x, y
+
+
+# A call on rows.
+cdef struct Rows:
+    Line down, across
+    Py_ssize_t lanes, channels, blocks, block_vectors
+    # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
+    bint spread
+    # The last block ends with the last channel, rather than starting after the block before.
+    bint overlapped
+    bint wide
+    Tiles tiles
+
+
+cdef inline Line line_of(
+    Py_ssize_t outputs, Py_ssize_t extent, Py_ssize_t stride, Py_ssize_t pad, Py_ssize_t taps, Py_ssize_t dilation, Py_ssize_t x, Py_ssize_t y,
+) noexcept nogil:
+    cdef Line line
+    cdef Py_ssize_t common
+    if taps == 1:
+        dilation = stride
+    common = common_divisor(dilation, stride)
+    line.outputs, line.extent, line.stride, line.pad, line.taps, line.dilation = outputs, extent, stride, pad, taps, dilation
+    line.phases = divide(dilation, common)
+    line.step = divide(stride, common)
+    line.x = x * CELL
+    line.y = y * CELL
+    return line
+
+
+cdef bint wide_pays(const Line *line) noexcept nogil:
+    """Whether to take tiles of 7 columns, which allow no padding but a centred filter's: where they fit better, as in most late layers, or save loads of
+    weights. Tiles of 4 read fewer rows at a time, which suits the prefetchers of large images."""
+    cdef Py_ssize_t outputs = line.outputs // line.phases, last = (line.outputs - 1) * line.stride - line.pad + (line.taps - 1) * line.dilation
+    cdef Py_ssize_t edge = line.taps // 2 * line.dilation
+    if outputs < WIDE_TILE or line.pad > edge or last - (line.extent - 1) > edge:
+        return False
+    if outputs > LARGE and (line.taps <= 3 or line.step > 1):
+        return False
+    return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
+
+
+cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
+    """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    job.channels = problem.channels * problem.multiplier
+    if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1):
+        return False
+    job.down = line_of(
+        problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
+        problem.x_strides[1], problem.y_strides[1],
+    )
+    job.across = line_of(
+        problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width,
+        problem.x_strides[2], problem.y_strides[2],
+    )
+    if swapped:
+        job.down, job.across = job.across, job.down
+    if job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[job.across.taps][job.across.step][False] == NULL:
+        return False
+    job.blocks = divide_up(job.channels, LANES)
+    job.spread = problem.multiplier > 1
+    job.overlapped = False
+    if job.channels % LANES:
+        if job.spread or problem.channel_room < job.blocks * LANES - job.channels:
+            job.overlapped = job.channels > LANES
+            job.spread = job.spread or not job.overlapped
+        # Few channels and no room: several columns fill a vector of a band.
+        if job.spread and job.channels * FOLD_PAYS <= LANES and problem.out_width > 1:
+            return False
+    job.wide = not job.spread and not swapped and wide_pays(&job.across)
+    job.tiles = tiles_table[job.across.taps][job.across.step][job.wide]
+    job.block_vectors = CONSTANTS_F32 + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
+    return True
+
+
+cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept nogil:
+    """The output channel in lane 0 of a block."""
+    return job.channels - LANES if job.overlapped and block == job.blocks - 1 else block * LANES
+
+
+cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noexcept nogil:
+    """Which input rows inside the image an output row, and the next of its phase, reach."""
+    cdef Py_ssize_t position = row * line.stride - line.pad
+    cdef int taps = <int> line.taps, begin = <int> divide_up(-position, line.dilation), end = <int> divide_up(line.extent - position, line.dilation)
+    tile.rows = 2 if two else 1
+    tile.step = <int> line.step if two else 0
+    if not two:
+        tile.upper = Range(begin, min(taps, end))
+        tile.both = tile.lower = Range(0, 0)
+        return
+    tile.upper = Range(begin, min(min(taps, tile.step), end))
+    tile.both = Range(max(begin, tile.step), min(taps, end))
+    tile.lower = Range(max(begin, max(taps, tile.step)), min(taps + tile.step, end))
+
+
+cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, Py_ssize_t outputs, int tile_columns) noexcept nogil:
+    """Which input columns outputs of one phase leave out, from `column` on."""
+    cdef Py_ssize_t position = column * line.stride - line.pad
+    cdef int reach, begin, end
+    tile.stored = <int> min(outputs, tile_columns)
+    reach = <int> ((tile.stored - 1) * line.step + line.taps)
+    begin = <int> min(reach, divide_up(-position, line.dilation))
+    end = <int> max(begin, min(reach, divide_up(line.extent - position, line.dilation)))
+    tile.outside = ((1u << begin) - 1) | (0u - (1u << end))
+    # Inputs behind those of a full tile are nobody's.
+    tile.outside &= (1u << ((tile_columns - 1) * line.step + line.taps)) - 1
+
+
+cdef void run_image(
+    const Rows *job, const vf32 *limits, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, phase, column, outputs, inside, done, count
+    cdef int columns = WIDE_TILE if job.wide else NARROW_TILE
+    cdef const char *x_row
+    cdef Tile tile
+    # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
+    chunk = (down.taps + 2 * down.step) * across.extent * across.x
+    chunk = max(1, job.blocks * SHARED_BYTES // chunk) if chunk > SHARED_BYTES else job.blocks
+    tile.x_row = down.dilation * down.x
+    tile.x_column = across.dilation * across.x
+    tile.y_row = down.phases * down.y
+    tile.y_column = across.phases * across.y
+    tile.block_vectors = job.block_vectors
+    tile.whole_blocks = job.channels // LANES
+    tile.tail = first_channel(job, job.blocks - 1) * CELL
+    tile.tail_lanes = min(LANES, job.channels)
+    if not job.overlapped:
+        tile.tail_lanes = job.channels % LANES
+    tile.spread = job.spread
+    while block < job.blocks:
+        for row_phase in range(min(down.phases, end - begin)):
+            row = begin + row_phase
+            while row < end:
+                place_rows(down, &tile, row, row + down.phases < end)
+                x_row = x + (row * down.stride - down.pad) * down.x
+                for phase in range(min(across.phases, last - first)):
+                    outputs = divide_up(last - first - phase, across.phases)
+                    # The outputs from here on that reach beyond nothing on the right.
+                    column = first + phase
+                    inside = divide_up(across.extent - (across.taps - 1) * across.dilation + across.pad - column * across.stride, across.stride * across.phases)
+                    inside = min(outputs, inside)
+                    done = 0
+                    while done < outputs:
+                        # The last tile computes some outputs again, which is cheaper than a narrower one.
+                        if done + columns > outputs:
+                            done = max(0, outputs - columns)
+                        column = first + phase + done * across.phases
+                        place_columns(across, &tile, column, outputs - done, columns)
+                        count = 1
+                        if tile.outside == 0 and inside - done > columns:
+                            count = (inside - done) // columns
+                        job.tiles(
+                            &tile, limits, blocks, block, min(block + chunk, job.blocks), count,
+                            x_row + (column * across.stride - across.pad) * across.x, y + (row * down.y + column * across.y),
+                        )
+                        done += count * columns
+                row += 2 * down.phases
+        block += chunk
+
+
+cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height."""
+    cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef vf32 limits[2]
+    cdef Py_ssize_t image, row, rows
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    limits[LOW] = splat_f32(problem.float_min)
+    limits[HIGH] = splat_f32(problem.float_max)
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin % problem.out_height
+        rows = min(problem.out_height - row, end - begin)
+        if swapped:
+            run_image(job, limits, blocks, x + image * problem.x_strides[0] * CELL, y + image * problem.y_strides[0] * CELL, 0, 1, row, row + rows)
+        else:
+            run_image(
+                job, limits, blocks, x + image * problem.x_strides[0] * CELL, y + image * problem.y_strides[0] * CELL,
+                row, row + rows, 0, problem.out_width,
+            )
+        begin += rows
+
+
+cdef void pack_rows(const Rows *job, const Problem *problem, const float *weights, const float *bias, void *packed) noexcept nogil:
+    cdef float *target
+    cdef int *index
+    cdef Py_ssize_t block, lane, tap, channel, first, taps = problem.kernel_height * problem.kernel_width
+    memset(packed, 0, HEADER_BYTES)
+    for block in range(job.blocks):
+        target = <float *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * LANES
+        index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
+        first = first_channel(job, block) // problem.multiplier
+        for lane in range(LANES):
+            channel = first_channel(job, block) + lane
+            target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
+            for tap in range(taps):
+                target[(CONSTANTS_F32 + tap) * LANES + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
+            if job.spread:
+                index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
+                index[SPREAD_SOURCE * LANES + lane] = 0
+        if job.spread:
+            index[SPREAD_SOURCE * LANES] = <int> first
+            index[SPREAD_SOURCE * LANES + 1] = index[SPREAD_INDEX * LANES + LANES - 1] + 1

@@ -1,0 +1,180 @@
+/* The register tile of float32 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
+ *
+ * A tile is up to 2 rows of `columns` outputs, `columns` a constant. Each input is loaded once and serves all outputs that it reaches. Coordinates of
+ * inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left out, not multiplied.
+ */
+#ifndef ND4JLIKE_TAPS_H
+#define ND4JLIKE_TAPS_H
+
+#include "simd.h"
+
+/* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. */
+enum { NARROW_TILE = 4, WIDE_TILE = 7, TILE_TAPS = 8, TILE_STRIDES = 3 };
+
+/* Half open. */
+typedef struct {
+    int begin, end;
+} Range;
+
+typedef struct {
+    /* Bytes. */
+    ptrdiff_t x_row, x_column, y_row, y_column;
+    /* Input rows that the upper output row alone, both, and the lower one alone reach. */
+    Range upper, both, lower;
+    /* Input rows from the first tap of the upper output row to that of the lower one. */
+    int step;
+    /* Output rows, 1 or 2, and columns that are stored. */
+    int rows, stored;
+    /* Input columns that are left out, a bit each. */
+    unsigned outside;
+    /* Blocks of LANES channels side by side; then one that starts `tail` bytes from the first channel and stores that many elements. */
+    ptrdiff_t whole_blocks, block_vectors, tail, tail_lanes;
+    /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
+    int spread;
+} Tile;
+
+/* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
+enum { INSIDE, EDGES, ANYWHERE };
+
+WORD int may_be_outside(const int where, int column, const int taps, const int last)
+{
+    return where == ANYWHERE || (where == EDGES && (column < taps / 2 || column > last - taps / 2));
+}
+
+/* Vectors at the end of a block of spread inputs: the element that each lane takes; then, in the first lanes, the first channel and how many there are. */
+enum { SPREAD_INDEX, SPREAD_SOURCE, SPREAD_VECTORS };
+
+/* One row of inputs, for one row of outputs or two; NULL: none. */
+WORD void add_row(
+    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned outside,
+    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where)
+{
+    const int last = (columns - 1) * stride + taps - 1;
+#pragma GCC unroll 32
+    for (int column = 0; column <= last; column++) {
+        if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
+            continue;
+        const float *cell = (const float *)(x + column * x_column);
+        vf32 value = spread ? load_spread_f32(cell, index, sources) : *(const vf32 *)cell;
+#pragma GCC unroll 8
+        for (int tap = 0; tap < taps; tap++) {
+            int output = (column - tap) / stride;
+            if (column < tap || (column - tap) % stride != 0 || output >= columns)
+                continue;
+            if (upper)
+                upper[output] += value * upper_weights[tap];
+            if (lower)
+                lower[output] += value * lower_weights[tap];
+        }
+    }
+}
+
+WORD void store_row(char *y, const vf32 *row, ptrdiff_t y_column, vf32 low, vf32 high, ptrdiff_t lanes, int stored, const int columns, const int where)
+{
+    /* One question for all columns. */
+    if (lanes == LANES) {
+#pragma GCC unroll 8
+        for (int column = 0; column < columns; column++)
+            if (where != ANYWHERE || column < stored)
+                *(vf32 *)(y + column * y_column) = at_most_f32(at_least_f32(row[column], low), high);
+    } else {
+#pragma GCC unroll 8
+        for (int column = 0; column < columns; column++)
+            if (where != ANYWHERE || column < stored)
+                store_part_f32((float *)(y + column * y_column), at_most_f32(at_least_f32(row[column], low), high), lanes);
+    }
+}
+
+/* All taps of one block of channels: bias, then a weight vector for each tap. */
+WORD void one_tile(
+    const Tile *tile, vf32 low, vf32 high, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
+    const int spread, const int taps, const int stride, const int columns, const int where)
+{
+    vf32 upper[WIDE_TILE], lower[WIDE_TILE];
+    const ptrdiff_t behind = tile->step * taps;
+    const vf32 *weights;
+    const char *from;
+    vi32 index = {0};
+    ptrdiff_t sources = 0;
+    int row;
+    if (spread) {
+        const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
+        index = how[SPREAD_INDEX];
+        x += how[SPREAD_SOURCE][0] * (ptrdiff_t)sizeof(float);
+        sources = how[SPREAD_SOURCE][1];
+    }
+#pragma GCC unroll 8
+    for (int column = 0; column < columns; column++)
+        upper[column] = lower[column] = block[0];
+    block++;
+    weights = block + tile->upper.begin * taps;
+    from = x + tile->upper.begin * tile->x_row;
+#pragma GCC unroll 1
+    for (row = tile->upper.begin; row < tile->upper.end; row++, weights += taps, from += tile->x_row)
+        add_row(upper, NULL, weights, NULL, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
+    weights = block + tile->both.begin * taps;
+    from = x + tile->both.begin * tile->x_row;
+#pragma GCC unroll 1
+    for (row = tile->both.begin; row < tile->both.end; row++, weights += taps, from += tile->x_row)
+        add_row(upper, lower, weights, weights - behind, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
+    weights = block + tile->lower.begin * taps - behind;
+    from = x + tile->lower.begin * tile->x_row;
+#pragma GCC unroll 1
+    for (row = tile->lower.begin; row < tile->lower.end; row++, weights += taps, from += tile->x_row)
+        add_row(NULL, lower, NULL, weights, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
+    store_row(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where);
+    if (tile->rows == 1)
+        return;
+    store_row(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where);
+}
+
+WORD int at_edges(unsigned outside, const int taps, const int stride, const int columns)
+{
+    unsigned edge = (1u << taps / 2) - 1;
+    return !(outside & ~(edge | edge << ((columns - 1) * stride + taps - taps / 2)));
+}
+
+/* `count` tiles side by side, each with its blocks begin to end before the next; x and y are at channel 0, whatever `begin`. */
+WORD void row_of_tiles(
+    const Tile *shared, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y,
+    const int spread, const int taps, const int stride, const int columns, const int where)
+{
+    /* A copy, because the compiler must take a vector that is stored for one that may change the original. */
+    const Tile tile = *shared;
+    const vf32 low = limits[0], high = limits[1];
+    for (; count > 0; count--, x += columns * stride * tile.x_column, y += columns * tile.y_column)
+        for (ptrdiff_t block = begin; block < end; block++) {
+            const ptrdiff_t offset = block < tile.whole_blocks ? block * VECTOR_BYTES : tile.tail;
+            one_tile(
+                &tile, low, high, blocks + block * tile.block_vectors, spread ? x : x + offset, y + offset,
+                block < tile.whole_blocks ? LANES : tile.tail_lanes, spread, taps, stride, columns, where);
+        }
+}
+
+typedef void (*Tiles)(
+    const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y);
+
+#define TILES(taps, stride, columns) \
+    static void tiles_##taps##_##stride##_##columns( \
+        const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
+    { \
+        if (columns != WIDE_TILE && tile->spread) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, ANYWHERE); \
+        else if (tile->stored == columns && tile->outside == 0) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, INSIDE); \
+        else if (columns == WIDE_TILE || (tile->stored == columns && at_edges(tile->outside, taps, stride, columns))) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, EDGES); \
+        else \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE); \
+    }
+#define TILES_OF_TAPS(taps) TILES(taps, 1, 4) TILES(taps, 1, 7) TILES(taps, 2, 4) TILES(taps, 2, 7)
+TILES_OF_TAPS(1)
+TILES_OF_TAPS(3)
+TILES_OF_TAPS(5)
+TILES_OF_TAPS(7)
+
+/* By taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
+#define TABLE_OF_TAPS(taps) [taps] = {[1] = {tiles_##taps##_1_4, tiles_##taps##_1_7}, [2] = {tiles_##taps##_2_4, tiles_##taps##_2_7}}
+static const Tiles tiles_table[TILE_TAPS][TILE_STRIDES][2] = {TABLE_OF_TAPS(1), TABLE_OF_TAPS(3), TABLE_OF_TAPS(5), TABLE_OF_TAPS(7)};
+
+#endif
