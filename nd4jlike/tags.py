@@ -21,7 +21,6 @@ _LETTERS = "abcdefghijkl"
 _NAMES = (
     ("l", "ldnigoc"),  # recurrent weights: layers, directions, input channels, gates, output channels
     ("t", "tnc"),  # sequences
-    ("x", "x"),  # one axis
     ("n", "ncdhw"),  # activations
     ("", "goidhw"),  # convolution weights
 )
@@ -63,7 +62,8 @@ def parse(tag: str) -> ParsedTag:
     """
     if not isinstance(tag, str):
         raise LayoutError(f"a layout tag is a str such as 'nhwc', not {tag!r}")
-    lower = tag.lower()
+    # Only ASCII letters change their case and nothing else: other alphabets have letters whose lower case is longer, or one of ours.
+    lower = "".join(letter.lower() if letter.isascii() else letter for letter in tag)
     lower = _ANOMALIES.get(lower, lower)
     split = re.match(r"[^0-9]*", lower)
     outer = split.group() if split else ""
@@ -71,6 +71,8 @@ def parse(tag: str) -> ParsedTag:
         raise _error(tag, 0, "a tag starts with the letters of its axes, slowest first")
 
     names = _LETTERS[: len(outer)] if "a" in outer else next(order for mark, order in _NAMES if mark in outer)
+    if outer == "x":
+        names = outer  # one axis
     used = [name for name in names if name in outer]
     for position, letter in enumerate(outer):
         if position >= MAX_TAG_AXES:

@@ -355,7 +355,8 @@ def test_d13_blocks_by_reshape(d):
 @pytest.mark.parametrize(
     ("tag", "position"),
     [("", 0), ("8c", 0), ("nqhw", 1), ("abce", 3), ("nchwc", 4), ("nChw8", 5), ("nChw0c", 4), ("nChw8x", 5), ("nChw8c!", 6), ("abcdefghijklm", 12),
-     ("nChw8g", 5), ("n-chw", 1), ("bcd", 0)],
+     ("nChw8g", 5), ("n-chw", 1), ("bcd", 0), ("aacd", 1), ("aBcb", 3), ("abcd0a", 4), ("aBcd8b0b", 6), ("abcd8", 5), ("aBcd8bb", 6), ("nhwx", 3),
+     ("xnhw", 0), ("xx", 0), ("abc\u0130", 3), ("\u0130", 0), ("ab\u212ad", 2), ("aBcd\u0668b", 4), ("abc d", 3)],
 )  # fmt: skip
 def test_d14_errors_name_the_position(tag, position):
     """D14: A tag that breaks the grammar raises `LayoutError` with the position."""
@@ -364,11 +365,14 @@ def test_d14_errors_name_the_position(tag, position):
     assert caught.value.status == ShapeStatus.INCORRECT_TAG
 
 
-@pytest.mark.parametrize(("shape", "tag"), [((1, 2, 3), "nchw"), ((1, 2, 3, 4, 5), "nhwc"), ((), "a")])
-def test_d14_rank_differs(shape, tag):
-    """D14: so does a rank that differs from the shape's."""
-    with pytest.raises(LayoutError, match="axes"):
+@pytest.mark.parametrize(
+    ("shape", "tag", "position"), [((1, 2, 3), "nchw", 3), ((1, 2, 3, 4, 5), "nhwc", 4), ((), "a", 0), ((1, 2, 3), "aBcd8b", 3), ((1,) * 5, "aBcd8b", 4)]
+)
+def test_d14_rank_differs(shape, tag, position):
+    """D14: so does a rank that differs from the shape's: the position is that of the first letter too many, or of the missing one."""
+    with pytest.raises(LayoutError, match=f"position {position}: the tag has . axes, the shape .* has {len(shape)}") as caught:
         ShapeDescriptor.from_tag(shape, tag)
+    assert caught.value.status == ShapeStatus.INCORRECT_TAG
 
 
 def test_d14_no_string():
