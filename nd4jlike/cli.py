@@ -395,7 +395,7 @@ def _info(arguments: argparse.Namespace) -> int:
             for key, entry in value.items():
                 print(f"{key:22} {entry or 'not installed'}")
         else:
-            print(f"{name:22} {' '.join(value) if isinstance(value, list) else value}")
+            print(f"{name:22} {' '.join(value) if isinstance(value, list) else value or 'not installed'}")
     return FINE
 
 
@@ -413,8 +413,19 @@ def _machine() -> dict[str, Any]:
         "nd4jlike": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "libdnnl": _libdnnl(),
         "optional": {name: _version(name) for name in OPTIONAL_PACKAGES},
     }
+
+
+def _libdnnl() -> str | None:
+    from nd4jlike.adapters import onednn
+
+    try:
+        engine = onednn.Engine()
+    except MissingLibraryError:
+        return None
+    return f"{engine.version} {engine.path}"
 
 
 def _version(package: str) -> str | None:

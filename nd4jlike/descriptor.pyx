@@ -507,7 +507,8 @@ cdef class ShapeDescriptor:
         sizes = checked_shape(shape)
         if len(axes) != len(sizes):
             raise LayoutError(
-                f"tag {tag!r}, position {min(len(axes), len(sizes))}: the tag has {len(axes)} axes, the shape {sizes} has {len(sizes)}", ShapeStatus.INCORRECT_TAG
+                f"tag {tag!r}, position {min(len(axes), len(sizes))}: the tag has {len(axes)} axes, the shape {sizes} has {len(sizes)}",
+                ShapeStatus.INCORRECT_TAG,
             )
         checked_blocks(blocks, len(sizes))
         total, before = checked_paddings(sizes, paddings, padding_offsets)

@@ -13,6 +13,7 @@ import pytest
 import tiny_models
 from nd4jlike import ShapeDescriptor, __version__, cli
 from nd4jlike import verify as engine
+from nd4jlike.adapters import onednn
 from nd4jlike.adapters.tflite import DepthwiseLayer
 from shared import shared_file
 
@@ -138,7 +139,7 @@ def test_d9_bad_models(run, tmp_path, reference):
         (("verify", "MODEL", "--input", "/absent.npy"), "/absent.npy: No such file or directory"),
         (("describe", "nhwc"), "the following arguments are required: SHAPE"),
         (("describe", "nhwc", "1,x"), "integers separated by commas are needed: '1,x'"),
-        (("describe", "nhwc", "1,2"), "tag 'nhwc' has 4 axes, the shape"),
+        (("describe", "nhwc", "1,2"), "position 2: the tag has 4 axes, the shape"),
         (("describe", "zzz", "1,2,3"), "zzz"),
         (("describe", "c", "3", "--dtype", "int3"), "no element type 'int3'"),
         (("describe", "c", "3,4", "--paddings", "1,-1"), "-1"),
@@ -332,6 +333,7 @@ def test_d11_info(run):
     assert "baseline" in described["isa_compiled"]
     assert described["threads"] >= 1
     assert set(described["optional"]) == set(cli.OPTIONAL_PACKAGES)
+    assert described["libdnnl"] is None if onednn.find_library() is None else re.match(r"3\.\d+\.\d+ ", described["libdnnl"])
     code, out, _ = run("info")
     assert code == 0
     assert re.search(rf"^isa +{described['isa']}$", out, re.MULTILINE)
