@@ -183,7 +183,7 @@ def test_d3_refusals_say_why(act, error, message):
         act(desc)
 
 
-def test_d4_answers_that_put_elements_nowhere():
+def test_d4_answers_that_lose_blocks():
     """D4: we refuse a reshape that joins a blocked axis to another or drops a part of a block; `size` does not depend on the offset."""
     with pytest.raises(LayoutError, match="axis 1 has blocks of 3"):
         MemoryDesc((5, 2), "f32", (5, 2), (6, 3), (3,), (1,)).reshape((10,))
