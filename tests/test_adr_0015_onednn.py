@@ -892,6 +892,22 @@ def test_d13_other_element_types(engine, tag, dtype):
     assert np.array_equal(y.to_numpy(), expected)
 
 
+@pytest.mark.parametrize("tag", ["nhwc", "nChw16c"])
+def test_d13_sums_of_bytes_are_ours(engine, tag):
+    """D13: its results are those of ours: its int32 sums, scaled by XNNPACK's rule (ADR 0006 D6), are our int8 results."""
+    rng = np.random.default_rng(10)
+    values = rng.integers(-128, 128, (1, 17, 9, 8)).astype(np.int8)
+    weights = rng.integers(-127, 128, (3, 3, 17, 1)).astype(np.int8)
+    bias = rng.integers(-2000, 2000, 17).astype(np.int32)
+    scales = rng.uniform(0.001, 0.02, 17).astype(np.float32)
+    quantization = nd.Quantization(input=(0.04, 0), weights=scales, output=(0.15, -7))
+    ours = nd.depthwise_conv2d(values, weights, bias, data_format="NCHW", quantization=quantization, rounding="xnnpack").to_numpy()
+    sums = onednn.depthwise_conv2d(filled(ShapeDescriptor.from_tag(values.shape, tag, "int8"), values), weights, bias, data_format="NCHW", engine=engine)
+    scale = (np.float32(0.04) * scales / np.float32(0.15)).reshape(1, 17, 1, 1)
+    assert np.array_equal(np.clip(np.rint(sums.to_numpy().astype(np.float32) * scale) - 7, -128, 127), ours)
+    assert len(np.unique(ours)) > 100
+
+
 def test_d13_padded_input_and_output(engine):
     """D13: `DepthwiseConv2d` runs on arrays as they lie: a halo around the image is neither read nor written."""
     rng = np.random.default_rng(7)
