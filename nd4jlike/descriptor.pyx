@@ -5,6 +5,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SetItem
 from libc.string cimport memcmp
 
+import itertools
+import math
 import operator
 
 from nd4jlike import dtypes, tags
@@ -979,6 +981,87 @@ cdef class ShapeDescriptor:
             self.inner_blocks,
         )
 
+    def indices_at(self, offset):
+        """Find the logical indices of the elements at a physical offset: the inverse of `offset_of`.
+
+        Parameters
+        ----------
+        offset : int
+            In elements from the start of the buffer.
+
+        Returns
+        -------
+        iterator of tuple of int
+            Each index once: none where no element lies, one in a valid descriptor, more where strides let elements share the cell.
+            They are searched as they are asked for.
+
+        Raises
+        ------
+        LayoutError
+            If `offset` is no integer.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c")
+        >>> list(d.indices_at(233)), list(d.indices_at(479))
+        ([(0, 9, 2, 1)], [])
+        >>> list(ShapeDescriptor("int8", "c", (3,), (0,)).indices_at(0))
+        [(0,), (1,), (2,)]
+        """
+        return _indices_at(self, as_ssize(offset, "offset"))
+
+    def show(self, *, width=80, rows=32):
+        """Draw which element lies in which cell of the buffer, as text and as SVG.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns of the text, as far as its labels permit.
+        rows : int, optional
+            Rows to draw; those left out are counted.
+
+        Returns
+        -------
+        nd4jlike.show.Drawing
+            A `str` that shows itself; its method `svg` draws the picture, `save` writes it to a file.
+
+        Raises
+        ------
+        LayoutError
+            For less than 1 row or column.
+
+        Notes
+        -----
+        ADR 0011.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> ShapeDescriptor("int8", "c", (2, 3)).show()
+        ShapeDescriptor('int8', 'c', (2, 3))
+        layout  ab
+        plain   (2,3):(3,1)
+        buffer  6 cells, 6 bytes: 6 elements
+        first   element (0, 0) at offset 0, byte 0
+        <BLANKLINE>
+        axis  extent  before  after  tail  stride  bytes
+        a          2       0      0     0       3      3
+        b          3       0      0     0       1      1
+        <BLANKLINE>
+        0: >0,0  0,1  0,2
+        3:  1,0  1,1  1,2
+        """
+        from nd4jlike.show import show
+
+        return show(self, width=width, rows=rows)
+
+    def _repr_svg_(self):
+        return self.show().svg()
+
+    def _repr_html_(self):
+        return self.show().html()
+
     alloc_length = allocLength
 
     cdef tuple key(self):
@@ -1058,7 +1141,7 @@ cdef bint same_fields(ShapeDescriptor a, ShapeDescriptor b):
 
 cdef tuple scan(const Layout *layout, bint skip_units):
     """libnd4j's rule over outer blocks: the first broken neighbour in words (or None), and the element-wise stride that it expects."""
-    cdef Py_ssize_t reach = 0, first = 0, extent
+    cdef Py_ssize_t reach = 0, first = 0, extent, inner_extent = 0
     cdef bint started = False, even = True
     cdef int i, axis, inner = 0
     for i in range(layout.rank - 1, -1, -1):
@@ -1071,11 +1154,12 @@ cdef tuple scan(const Layout *layout, bint skip_units):
             if layout.block_count and first < inner_run(layout):
                 return f"axis {axis} has stride {first}, its inner blocks are a run of {inner_run(layout)}", 0
         elif layout.strides[axis] < reach:
-            return f"axis {axis} has stride {layout.strides[axis]}, axis {inner} spans {layout.strides[inner]} * {reach // layout.strides[inner]} = {reach}", 0
+            return f"axis {axis} has stride {layout.strides[axis]}, axis {inner} spans {layout.strides[inner]} * {inner_extent} = {reach}", 0
         elif layout.strides[axis] != layout.strides[inner] * layout.shape[inner]:
             even = False
         started = True
         inner = axis
+        inner_extent = extent
         reach = layout.strides[axis] * extent
     if layout.block_count:
         return None, 0
@@ -1284,3 +1368,51 @@ cdef object not_in_place(ShapeDescriptor self, int axis, object key):
         f"no view: axis {axis} is blocked by {block_product(&self.layout, axis)}, and this part of it is neither whole blocks in one run nor evenly "
         f"spaced: key={key!r}, shape={self.shape}, inner_blocks={self.inner_blocks}; reorder to a plain layout first"
     )
+
+
+def _indices_at(ShapeDescriptor self, object offset):
+    """Yield the logical index of each element at `offset`."""
+    cdef list terms = []  # (distance, extent, axis, elements of the axis in one step, whether the stride is negative), farthest first
+    cdef list steps = [block_product(&self.layout, axis) for axis in range(self.layout.rank)]
+    cdef list index = [0] * self.layout.rank
+    if self.layout.length == 0:
+        return
+    rest = offset - self.layout.offset
+    for axis, (extent, stride, step) in enumerate(zip(self.shape, self.strides, steps)):
+        terms.append((abs(stride), -(-extent // step), axis, step, stride < 0))
+        if stride < 0:
+            rest -= (terms[-1][1] - 1) * stride
+    run = inner_run(&self.layout)
+    for axis, size in self.inner_blocks:
+        run //= size
+        steps[axis] //= size
+        terms.append((run, size, axis, steps[axis], False))
+    terms = sorted([term for term in terms if term[1] > 1], key=lambda term: (-term[0], term[2]))
+    # What the terms from each one on can reach, and what divides all that they reach.
+    reaches = [0, *itertools.accumulate(distance * (extent - 1) for distance, extent, *_ in reversed(terms))][::-1]
+    divisors = [0, *itertools.accumulate((term[0] for term in reversed(terms)), math.gcd)][::-1]
+    for digits in _solutions(terms, reaches, divisors, rest, 0):
+        for axis in range(self.layout.rank):
+            index[axis] = 0
+        for (_, extent, axis, step, backwards), digit in zip(terms, digits):
+            index[axis] += (extent - 1 - digit if backwards else digit) * step
+        if all([i < n for i, n in zip(index, self.shape)]):
+            yield tuple(index)
+
+
+def _solutions(list terms, list reaches, list divisors, object rest, int level):
+    """Yield the digits, one for each term from `level` on, whose distances add up to `rest`."""
+    if level == len(terms):
+        if rest == 0:
+            yield ()
+        return
+    if not 0 <= rest <= reaches[level] or (rest % divisors[level] if divisors[level] else rest):
+        return
+    distance, extent = terms[level][:2]
+    if distance:
+        digits = range(max(0, -((reaches[level + 1] - rest) // distance)), min(extent - 1, rest // distance) + 1)
+    else:
+        digits = range(extent)
+    for digit in digits:
+        for more in _solutions(terms, reaches, divisors, rest - digit * distance, level + 1):
+            yield (digit, *more)

@@ -978,6 +978,12 @@ cdef class NdArray(_Operators):
             parts.append("readonly")
         return f"NdArray({', '.join(parts)})"
 
+    def _repr_svg_(self):
+        return self.descriptor.show().svg()
+
+    def _repr_html_(self):
+        return self.descriptor.show().html(repr(self))
+
 
 cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIqQefd"}
 

@@ -178,6 +178,14 @@ def test_d8_validate_explains_and_never_raises(data):
             assert line.split("; ")[1]
 
 
+@pytest.mark.parametrize("strides", [(-1, 0), (-7, 0), (0, -1), (0, 0)])
+def test_d8_a_broadcast_axis_beside_a_reversed_one(strides):
+    """D8: `validate()` never raises, nor divides by a stride of 0."""
+    status = ShapeDescriptor("int8", "c", (2, 3), strides, offset=7).validate()
+    assert status & ShapeStatus.ZERO_STRIDE
+    assert len(status.explain().splitlines()) == len(status)
+
+
 def test_d8_the_flag_alone_explains_the_rule():
     """D8: its result explains each broken rule; a plain flag has no values to tell."""
     assert ShapeStatus.INCORRECT_EWS.explain() == "INCORRECT_EWS: " + ShapeStatus.INCORRECT_EWS.explain().partition(": ")[2]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import nd4jlike as nd
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 def blocks(language):
@@ -31,15 +32,12 @@ def test_the_example_prints_what_it_says(capsys):
     assert printed[1:] == comments[1:]
 
 
-def test_the_drawn_layout():
-    """The drawing is the array it says: shape (3, 4), paddings (2, 4), padding offsets (1, 2)."""
+def test_the_drawn_layouts():
+    """The pictures are those that the text says, and are there; that they are what the code draws is a clause of ADR 0011."""
     d = nd.ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (2, 4), (1, 2))
     assert (d.padded_shape, d.offset, d.strides) == ((5, 8), 10, (8, 1))
-    (drawing,) = blocks("text")
-    rows = [line.split() for line in drawing.splitlines()[1:]]
-    assert len(rows) == 5
-    for row in rows:
-        for offset, shown in zip(row[:8], row[8:], strict=True):
-            if shown != ".":
-                assert d.offset_of([int(i) for i in shown.split(",")]) == int(offset)
-    assert sum(shown != "." for row in rows for shown in row[8:]) == d.length
+    blocked = nd.ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c")
+    assert blocked.padded_shape == (1, 24, 5, 4)
+    pictures = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", README)
+    assert [path for _, path in pictures] == ["adr/0011-padded.svg", "adr/0011-blocked.svg"]
+    assert all((ROOT / path).is_file() for _, path in pictures)

@@ -1,0 +1,748 @@
+"""ADR 0011: layouts one can see."""
+
+import errno
+import json
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+import strategies
+from nd4jlike import ShapeDescriptor, cli
+from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+CHARACTER = 0.6  # of the font size: the width of a monospace character
+
+PADDED = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (2, 4), (1, 2))
+BLOCKED = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c")
+EXAMPLES = {
+    "padded": PADDED,
+    "blocked": BLOCKED,
+    "blocked and padded": ShapeDescriptor.from_tag((1, 10, 3, 3), "nChw8c", "int8", (0, 0, 2, 2), (0, 0, 1, 1)),
+    "double-blocked": ShapeDescriptor.from_tag((20, 18, 3, 3), "OIhw4i16o4i"),
+    "three blocks of one axis": ShapeDescriptor.from_tag((9, 5), "aB2b2a2b"),
+    "permuted": ShapeDescriptor.from_tag((1, 3, 5, 4), "nhwc"),
+    "reversed": ShapeDescriptor("int8", "c", (3, 4), (-4, -1), offset=11),
+    "part of a wide array": ShapeDescriptor("int16", "c", (20, 4), (1000, 1), offset=500),
+    "every other": ShapeDescriptor("int8", "c", (3, 4), (16, 2)),
+    "broadcast": ShapeDescriptor("int8", "c", (4, 3), (0, 1)),
+    "windows": ShapeDescriptor("int8", "c", (4, 3), (1, 1)),
+    "aligned": ShapeDescriptor("int8", "c", (3, 5), (8, 1), offset=8),
+    "scalar": ShapeDescriptor("float64", "c", (), offset=3),
+    "empty": ShapeDescriptor("int8", "c", (2, 0, 3)),
+    "vector": ShapeDescriptor("int8", "c", (100,)),
+    "wide": ShapeDescriptor("int8", "c", (3, 40)),
+    "matrix": ShapeDescriptor("int8", "c", (1000, 1000)),
+    "eight axes": ShapeDescriptor("int8", "c", (2,) * 8),
+    "large": ShapeDescriptor.from_tag((8, 64, 224, 224), "nChw16c", "float32", (0, 0, 2, 2), (0, 0, 1, 1)),
+    "very large": ShapeDescriptor("int8", "c", (10**12,)),
+    "before its buffer": ShapeDescriptor("int8", "c", (3, 2), (-2, 1)),
+    "many axes": ShapeDescriptor("int8", "c", (1,) * 30 + (2, 3)),
+}
+
+
+@st.composite
+def views(draw):
+    """Draw a descriptor, or a part of a plain one: any strides, offsets and surroundings."""
+    d = draw(strategies.descriptors)
+    if d.inner_blocks or not draw(st.booleans()):
+        return d
+    return d.subarray(draw(strategies.keys_of(d.shape)))
+
+
+@st.composite
+def strange(draw):
+    """Draw strides that overlap, repeat, point backwards or leave gaps."""
+    shape = draw(st.lists(st.integers(1, 4), max_size=4).map(tuple))
+    strides = tuple(draw(st.integers(-5, 9)) for _ in shape)
+    low = sum(min(0, s * (n - 1)) for s, n in zip(strides, shape, strict=True))
+    return ShapeDescriptor("int8", "c", shape, strides, offset=-low + draw(st.integers(0, 3)))
+
+
+# What is looked at cell by cell.
+small_views = views().filter(lambda d: math.prod(d.padded_shape) <= 3000)
+
+
+def elements(d):
+    """Offset to the indices there."""
+    found = {}
+    for index in np.ndindex(*d.shape):
+        found.setdefault(d.offset_of(index), set()).add(index)
+    return found
+
+
+def kinds(d):
+    """Kind of each cell, by looking at every element and every cell of the hosting buffer."""
+    if d.is_empty:
+        return []
+    cells = ["gap"] * d.allocLength()
+    hosting = d.hosting()
+    for index in np.ndindex(*d.padded_shape):
+        tail = any(i >= n + p for i, n, p in zip(index, d.shape, d.paddings, strict=True))
+        cells[hosting.offset_of(index)] = "tail" if tail else "padding"
+    for offset in elements(d):
+        cells[offset] = "element"
+    return cells
+
+
+# What lies where
+
+
+def test_d1_the_adr_s_examples():
+    """D1: Each cell of the buffer is an element, padding (a halo), block tail or a gap; block tail if it is so along any axis."""
+    assert [cell_at(PADDED, offset).kind for offset in (0, 9, 10, 13, 14, 39)] == ["padding", "padding", "element", "element", "padding", "padding"]
+    assert cell_at(PADDED, 0) == Cell(0, "padding", (-1, -2))
+    assert cell_at(BLOCKED, 479) == Cell(479, "tail", (0, 23, 4, 3))
+    both = EXAMPLES["blocked and padded"]
+    corner = both.hosting().offset_of((0, 15, 0, 0))  # in the halo of both image axes, and beyond the channels
+    assert cell_at(both, corner).kind == "tail"
+    aligned = EXAMPLES["aligned"]
+    assert [cell_at(aligned, offset).kind for offset in (0, 7, 8, 12, 13, 16)] == ["gap", "gap", "element", "element", "gap", "element"]
+    for d, offset in ((PADDED, 40), (PADDED, -1), (EXAMPLES["empty"], 0)):
+        with pytest.raises(nd.OutOfRangeError, match=f"offset {offset} is outside the buffer"):
+            cell_at(d, offset)
+
+
+@given(small_views)
+def test_d1_kinds_of_all_cells(d):
+    """D1: Each cell of the buffer is an element, padding, block tail or a gap; counts of the kinds are exact."""
+    expected = kinds(d)
+    assert [cell_at(d, offset).kind for offset in range(d.allocLength())] == expected
+    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "padding", "tail", "gap")}
+
+
+@given(strange())
+def test_d1_counts_of_strange_strides(d):
+    """D1: Counts of the kinds are exact, where elements share cells too."""
+    expected = kinds(d)
+    assert [cell_at(d, offset).kind for offset in range(d.allocLength())] == expected
+    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "padding", "tail", "gap")}
+
+
+def test_d1_counts_are_not_given_where_they_are_unknown():
+    """D1: Counts of the kinds are exact, or not given."""
+    assert describe(ShapeDescriptor("int8", "c", (5000, 5000), (1, 1)))["cells"] is None
+    assert describe(ShapeDescriptor("int8", "c", (5000, 5000), (0, 1)))["cells"] == {"element": 5000, "padding": 0, "tail": 0, "gap": 0}
+
+
+@given(st.one_of(small_views, strange()))
+def test_d2_inverse(d):
+    """D2: `indices_at(offset)` is the inverse of `offset_of`: every index with that offset, each once."""
+    found = elements(d)
+    for offset in range(-2, (d.allocLength() if not d.is_empty else 0) + 3):
+        indices = list(d.indices_at(offset))
+        assert len(indices) == len(set(indices))
+        assert set(indices) == found.get(offset, set())
+
+
+@pytest.mark.parametrize("blocks", [((0, 2),), ((1, 3), (0, 2)), ((0, 2), (1, 2), (0, 3)), ((0, 1), (0, 4))])
+@pytest.mark.parametrize("strides", [(24, 200), (200, 24), (0, 24), (24, -24), (7, 5)])
+def test_d2_blocks_of_any_strides(blocks, strides):
+    """D2: `indices_at(offset)` is the inverse of `offset_of`, for blocks with gaps, overlaps and repetitions between them."""
+    d = ShapeDescriptor("int8", "c", (5, 7), strides, offset=300, inner_blocks=blocks)
+    found = elements(d)
+    for offset in range(max(found) + 30):
+        assert set(d.indices_at(offset)) == found.get(offset, set())
+
+
+def test_d2_the_search_is_lazy():
+    """D2: They are searched as they are asked for."""
+    million = ShapeDescriptor("int8", "c", (10**6,) * 3, (1, 1, 1))
+    indices = million.indices_at(1500000)
+    first, second = next(indices), next(indices)
+    assert sum(first) == sum(second) == 1500000
+    assert first != second
+    assert next(ShapeDescriptor("int8", "c", (10**12, 2), (0, 1)).indices_at(1)) == (0, 1)
+    assert next(EXAMPLES["large"].indices_at(26147264)) == (7, 48, 223, 223)
+
+
+def test_d2_no_offsets():
+    """D2: `indices_at(offset)` finds nothing outside the buffer, and refuses what is no offset."""
+    assert list(PADDED.indices_at(-(2**63))) == list(PADDED.indices_at(2**63 - 1)) == []
+    for wrong in (1.5, "1", None, 2**63):
+        with pytest.raises(nd.LayoutError, match="offset holds"):
+            PADDED.indices_at(wrong)
+
+
+def test_d3_the_house_example():
+    """D3: 16 channels in nChw8c are `(1,(2,8),2,2):(64,(32,1),16,8)`."""
+    assert describe(ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c"))["plain"] == "(1,(2,8),2,2):(64,(32,1),16,8)"
+    assert describe(EXAMPLES["double-blocked"])["plain"] == "((2,16),(2,4,4),3,3):((4608,4),(2304,64,1),768,256)"
+    assert describe(EXAMPLES["scalar"])["plain"] == "():()"
+
+
+@given(small_views.filter(lambda d: min(d.strides, default=0) >= 0))
+def test_d3_the_plain_layout_has_the_same_cells(d):
+    """D3: A layout is written as the plain layout of more axes that it is, `extents:strides` of the padded buffer."""
+    extents, strides = (([int(number) for number in re.findall(r"-?\d+", part)]) for part in describe(d)["plain"].split(":"))
+    plain = ShapeDescriptor("int8", "c", extents, strides)
+    start = d.hosting().offset
+    assert sorted(start + plain.offset_of(index) for index in np.ndindex(*extents)) == sorted(
+        d.hosting().offset_of(index) for index in np.ndindex(*d.padded_shape)
+    )
+
+
+@given(strategies.descriptors, st.data())
+def test_d9_locate(d, data):
+    """D9: `--find INDEX` says where an element lies: offset, byte, block, cell."""
+    index = tuple(data.draw(st.integers(0, n - 1)) for n in d.shape)
+    found = locate(d, index)
+    assert found["offset"] == d.offset_of(index)
+    assert found["byte_offset"] == found["offset"] * d.itemsize
+    offset = d.hosting().offset + sum(block * stride for block, stride in zip(found["block"], d.strides, strict=True))
+    run = 1
+    for (_, size), cell in zip(reversed(d.inner_blocks), reversed(found["cell"]), strict=True):
+        assert 0 <= cell < size
+        offset += cell * run
+        run *= size
+    assert offset == found["offset"]
+
+
+# Text
+
+
+def drawn_cells(text):
+    """(offset, word) of each cell in a text, and how many cells its lines leave out."""
+    cells, left_out = [], 0
+    for line in text.split("\n\n")[-1].splitlines():
+        hole = re.fullmatch(r" +\.\.\. \d+ rows?, (\d+) cells", line)
+        row = re.fullmatch(r" *(-?\d+): (.*)", line)
+        if hole:
+            left_out += int(hole.group(1))
+        elif row:
+            offset = int(row.group(1))
+            for word in row.group(2).replace("|", " ").split():
+                if re.fullmatch(r"\.\.\d+\.\.", word):
+                    left_out += int(word.strip("."))
+                    offset += int(word.strip("."))
+                else:
+                    cells.append((offset, word))
+                    offset += 1
+    return cells, left_out
+
+
+def check_text(d, **options):
+    """Each cell that is drawn is what lies there; those that are not are counted."""
+    cells, left_out = drawn_cells(d.show(**options))
+    offsets = [offset for offset, _ in cells]
+    assert offsets == sorted(set(offsets))
+    start = min(0, *offsets) if offsets else 0
+    assert len(cells) + left_out == describe(d)["allocation"]
+    for offset, word in cells:
+        cell = cell_at(d, offset)
+        assert word.startswith(">") == (cell.kind == "element" and offset == d.offset)
+        label = word.lstrip(">").rstrip("+")
+        if cell.kind == "element":
+            indices = list(d.indices_at(offset))
+            shown = [int(i) if i != "*" else None for i in label.split(",")] if d.rank else []
+            matching = [index for index in indices if all(s in (None, i) for s, i in zip(shown, index, strict=True))]
+            assert matching
+            assert word.endswith("+") == (len(matching) < len(indices))
+        else:
+            assert label == {"padding": ".", "tail": "~", "gap": "-"}[cell.kind]
+    if not d.is_empty:
+        assert {d.offset, d.offset_of([n - 1 for n in d.shape])} <= set(offsets)
+    return start, offsets
+
+
+def test_d4_the_adr_s_example():
+    """D4: `show()` returns a `Drawing`: a `str` that shows itself; its rows are runs of the fastest axis, labelled with the offset of their first cell."""
+    drawing = PADDED.show()
+    assert isinstance(drawing, Drawing)
+    assert isinstance(drawing, str)
+    assert repr(drawing) == str(drawing) == drawing
+    assert drawing.descriptors == (PADDED,)
+    again = pickle.loads(pickle.dumps(drawing))
+    assert (again, again.svg()) == (drawing, drawing.svg())
+    assert drawing.splitlines()[-6:] == [
+        " 0:    .    .    .    .    .    .    .    .",
+        " 8:    .    . >0,0  0,1  0,2  0,3    .    .",
+        "16:    .    .  1,0  1,1  1,2  1,3    .    .",
+        "24:    .    .  2,0  2,1  2,2  2,3    .    .",
+        "32:    .    .    .    .    .    .    .    .",
+        "> first element   . padding (halo)",
+    ]
+    for wrong in ({"rows": 0}, {"width": 0}):
+        with pytest.raises(nd.LayoutError, match="1 row and 1 column or more"):
+            PADDED.show(**wrong)
+
+
+@pytest.mark.parametrize("d", EXAMPLES.values(), ids=EXAMPLES)
+def test_d4_examples(d):
+    """D4: kinds have signs, the first element a mark; 80 columns if labels of 18 characters do."""
+    check_text(d)
+    drawing = d.show().split("\n\n")[-1]
+    if len(str(d.shape)) < 40:
+        assert max(map(len, drawing.splitlines())) <= 80
+    assert d.show().isascii()
+
+
+@given(st.one_of(small_views, strange()), st.integers(1, 40), st.integers(1, 120))
+def test_d4_any_layout(d, rows, width):
+    """D4: rows are labelled with the offset of their first cell; kinds have signs, the first element a mark."""
+    check_text(d, rows=rows, width=width)
+    _, left_out = drawn_cells(d.show(rows=10**6, width=10**6))
+    assert left_out == 0
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=5), st.integers(20, 120))
+def test_d4_width(shape, width):
+    """D4: in 80 columns if labels of 18 characters do."""
+    d = ShapeDescriptor("int8", "c", shape)
+    labels = len(",".join(str(n - 1) for n in shape)) + 1
+    lines = [line for line in d.show(width=width).split("\n\n")[-1].splitlines() if re.match(r" *\d+: ", line)]
+    if 3 * (labels + 1) + 2 * 10 + 12 <= width:
+        assert max(map(len, lines)) <= width
+
+
+def test_d4_what_the_figures_say():
+    """D4: a `str` that can be tested: the figures come before the cells."""
+    lines = BLOCKED.show().splitlines()
+    assert lines[1:5] == [
+        "layout  aBcd8b",
+        "plain   (1,(3,8),5,4):(480,(160,1),32,8)",
+        "buffer  480 cells, 1920 bytes: 340 elements, 140 block tail",
+        "first   element (0, 0, 0, 0) at offset 0, byte 0",
+    ]
+    assert lines[8] == "b         17       0      0     7     160    640  blocks of 8, stride 1"
+    assert "breaks  INCORRECT_STRIDES, NEGATIVE_STRIDE, OUT_OF_BUFFER" in EXAMPLES["before its buffer"].show()
+    assert "first   none: there are no elements" in EXAMPLES["empty"].show()
+    assert "25000000 elements" in ShapeDescriptor("int8", "c", (5000, 5000), (1, 1)).show()
+
+
+# SVG
+
+
+def number(element, name):
+    return float(element.get(name, "0"))
+
+
+def check_svg(d, svg, panels=1):
+    """Structure of a picture: its cells are the layout's, each inside the picture, each text inside its cell."""
+    root = ElementTree.fromstring(svg)
+    assert root.tag == NAMESPACE + "svg"
+    _, _, width, height = map(float, root.get("viewBox").split())
+    assert (width, height) == (number(root, "width"), number(root, "height"))
+    texts = Counter()
+    cells = {}
+    groups = [group for group in root.iter(NAMESPACE + "g") if group.get("class", "").startswith("cell")]
+    boxes = []
+    for group in groups:
+        offset, kind = re.match(r"offset (-?\d+): (\w+)", group.find(NAMESPACE + "title").text).groups()
+        (box,) = group.findall(NAMESPACE + "rect")
+        left, top = number(box, "x"), number(box, "y")
+        right, bottom = left + number(box, "width"), top + number(box, "height")
+        boxes.append((left, top, right, bottom))
+        for text in group.findall(NAMESPACE + "text"):
+            reach = CHARACTER * number(text, "font-size") * len(text.text) / 2
+            assert left <= number(text, "x") - reach
+            assert number(text, "x") + reach <= right
+            assert top + number(text, "font-size") * 0.7 <= number(text, "y") <= bottom
+            texts[text.get("class")] += 1
+        cells.setdefault(int(offset), []).append((group.get("class"), kind, [text.text for text in group.findall(NAMESPACE + "text")]))
+    # A row of boxes from left to right, rows from top to bottom: no two overlap.
+    if panels == 1:
+        for a, b in pairwise(boxes):
+            assert a[2] <= b[0] if a[1] == b[1] else a[3] <= b[1]
+    for left, top, right, bottom in boxes:
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+    inherited = {text: group.get("text-anchor", "start") for group in root.iter(NAMESPACE + "g") for text in group.findall(NAMESPACE + "text")}
+    for text in root.iter(NAMESPACE + "text"):
+        reach = CHARACTER * number(text, "font-size") * len(text.text)
+        anchor = text.get("text-anchor", inherited.get(text, "start"))
+        start = number(text, "x") - {"start": 0, "middle": reach / 2, "end": reach}[anchor]
+        assert start >= 0
+        assert start + reach <= width
+        assert 0 < number(text, "y") < height
+    if panels == 1:
+        assert all(len(found) == 1 for found in cells.values())
+        for offset, [(classes, _, words)] in cells.items():
+            cell = cell_at(d, offset)
+            assert classes.split()[1] == cell.kind
+            assert ("first" in classes.split()) == (cell.kind == "element" and offset == d.offset)
+            assert (len(words) > 0) == (cell.kind == "element")
+    return root, cells
+
+
+@pytest.mark.parametrize("d", EXAMPLES.values(), ids=EXAMPLES)
+def test_d5_examples(d):
+    """D5: The SVG is one self-contained XML document without scripts, with title and description, on its own light ground."""
+    svg = d.show().svg()
+    root, cells = check_svg(d, svg)
+    assert root.get("role") == "img"
+    for name in ("title", "desc"):
+        element = root.find(NAMESPACE + name)
+        assert element.text
+        assert element.get("id") in root.get("aria-labelledby").split()
+    assert str(d.shape) in root.find(NAMESPACE + "title").text
+    assert not list(root.iter(NAMESPACE + "script"))
+    assert not re.search(r"href|@import|<image|<!|\son\w+=|url\((?!#)", svg)
+    card = root.find(NAMESPACE + "rect")
+    assert card.get("fill") == "#ffffff"
+    assert number(card, "width") >= number(root, "width") - 1
+    if not d.is_empty:
+        assert {d.offset, d.offset_of([n - 1 for n in d.shape])} <= set(cells)
+    else:
+        assert not cells
+
+
+@given(st.one_of(small_views, strange()))
+def test_d5_any_layout(d):
+    """D5: Kinds differ in pattern or border; of a small layout every element is there exactly once."""
+    _, cells = check_svg(d, d.show().svg())
+    if len(cells) == d.allocLength() and describe(d)["allocation"] == len(cells):
+        assert {offset for offset, [(classes, _, _)] in cells.items() if classes.split()[1] == "element"} == set(elements(d))
+
+
+def test_d5_every_element_once():
+    """D5: the picture of a small layout has every element, counted by kind."""
+    for d in (PADDED, EXAMPLES["permuted"], EXAMPLES["reversed"], EXAMPLES["aligned"]):
+        root, _ = check_svg(d, d.show().svg())
+        found = Counter(group.get("class").split()[1] for group in root.iter(NAMESPACE + "g") if group.get("class", "").startswith("cell"))
+        assert found == {kind: count for kind, count in describe(d)["cells"].items() if count}
+        labels = [text.text for text in root.iter(NAMESPACE + "text") if text.get("class") == "label"]
+        assert sorted(labels) == sorted(",".join(map(str, index)) for index in np.ndindex(*d.shape))
+
+
+def test_d5_kinds_are_told_apart_without_colour():
+    """D5: Kinds differ in pattern or border, not in colour alone; a legend names them."""
+    d = ShapeDescriptor("int8", "c", (10, 2), (40, 8), offset=24, paddings=(0, 2), padding_offsets=(0, 1), inner_blocks=((0, 8),))
+    root, _ = check_svg(d, d.show().svg())
+    looks = {}
+    for group in root.iter(NAMESPACE + "g"):
+        if group.get("class", "").startswith("cell"):
+            box = group.find(NAMESPACE + "rect")
+            filling = box.get("fill")
+            pattern = filling.split("-")[0] if filling.startswith("url(") else "plain"
+            corner = group.find(NAMESPACE + "path") is not None
+            looks.setdefault(group.get("class"), set()).add((pattern, box.get("stroke-dasharray"), box.get("stroke-width"), corner))
+    assert set(looks) == {"cell element", "cell element first", "cell padding", "cell tail", "cell gap"}
+    assert all(len(look) == 1 for look in looks.values())
+    assert len(set.union(*looks.values())) == 5
+    patterns = {pattern.get("id"): [child.tag for child in pattern] for pattern in root.iter(NAMESPACE + "pattern")}
+    assert len({tuple(shapes) for shapes in patterns.values()}) == len(patterns) == 2
+    used = set(re.findall(r"url\(#([^)]+)\)", d.show().svg()))
+    assert used == set(patterns)
+    (legend,) = (group for group in root.iter(NAMESPACE + "g") if group.get("class") == "legend")
+    words = {text.text for text in legend.iter(NAMESPACE + "text")}
+    assert words == {"first element", "element", "padding (halo)", "block tail", "gap: no cell of this layout"}
+
+
+def test_d5_offset_and_strides_stand_in_the_cells():
+    """D5: Offset and strides stand in the cells that they lead to."""
+    _, cells = check_svg(PADDED, PADDED.show().svg())
+    assert cells[10][0][2] == ["0,0", "offset 10"]
+    assert cells[11][0][2] == ["0,1", "b +1"]
+    assert cells[18][0][2] == ["1,0", "a +8"]
+    _, cells = check_svg(BLOCKED, BLOCKED.show().svg())
+    assert [cells[offset][0][2][1] for offset in (0, 1, 8, 32, 160)] == ["offset 0", "b +1", "d +8", "c +32", "b +160"]
+    _, cells = check_svg(EXAMPLES["reversed"], EXAMPLES["reversed"].show().svg())
+    assert [cells[offset][0][2][1] for offset in (11, 10, 7)] == ["offset 11", "b -1", "a -4"]
+
+
+def test_d5_the_same_bytes():
+    """D5: the same bytes for equal layouts, in any process; no two layouts on a page share the name of a pattern."""
+    code = "import nd4jlike as nd; print(nd.ShapeDescriptor.from_tag((1, 17, 5, 4), 'aBcd8b').show().svg(), end='')"
+    for seed in "12":
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert run.stdout == BLOCKED.show().svg()
+    names = [set(re.findall(r'\bid="([^"]+)"', d.show().svg())) for d in (PADDED, BLOCKED)]
+    assert len(names[0]) == 4
+    assert not names[0] & names[1]
+
+
+# Large layouts
+
+
+@pytest.mark.parametrize("name", ["large", "very large", "matrix", "double-blocked", "part of a wide array", "eight axes"])
+def test_d6_elision(name):
+    """D6: Large layouts are elided: the rows and columns left out are counted, the first and the last element are drawn."""
+    d = EXAMPLES[name]
+    check_text(d)
+    assert len(d.show().splitlines()) < 90
+    svg = d.show().svg()
+    assert len(svg) < 120_000
+    root, cells = check_svg(d, svg)
+    counted = len(cells)
+    rows = {number(text, "y") for text in root.iter(NAMESPACE + "text") if text.get("class") == "offset"}
+    header = next(group for group in root.iter(NAMESPACE + "g") if group.get("class") == "columns")
+    per_row = sum(int(text.text.split()[0]) for text in header if text.text.endswith("more"))
+    for text in root.iter(NAMESPACE + "text"):
+        if text.get("class") == "hole" and "row" in text.text:
+            counted += int(re.search(r", (\d+) cells$", text.text).group(1))
+    missing = describe(d)["allocation"] - counted - per_row * len(rows)
+    # The last row may end early, within the columns that are left out.
+    assert -per_row <= missing <= 0
+
+
+def test_d6_rows_are_bounded():
+    """D6: The cost is that of what is drawn."""
+    for d in EXAMPLES.values():
+        for rows in (1, 2, 5, 20):
+            drawn = [line for line in d.show(rows=rows).split("\n\n")[-1].splitlines() if re.match(r" *-?\d+: ", line)]
+            assert len(drawn) <= 2 * max(rows, 2) + 1
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=3).filter(lambda shape: math.prod(shape) < 2**50))
+def test_d6_any_size(shape):
+    """D6: Large layouts are elided, whatever their extents."""
+    d = ShapeDescriptor("int8", "c", shape)
+    check_text(d)
+    check_svg(d, d.show().svg())
+
+
+def test_d6_what_fits_no_buffer():
+    """D6: Any descriptor can be drawn, one that no buffer can have included."""
+    text = EXAMPLES["before its buffer"].show()
+    assert text.splitlines()[-3:] == ["-4:  2,0  2,1", "-2:  1,0  1,1", " 0: >0,0  0,1"]
+    assert drawn_cells(EXAMPLES["empty"].show()) == ([], 0)
+    assert EXAMPLES["scalar"].show().splitlines()[-2:] == ["0:   -   -   - >()", "> first element   - gap: no cell of this layout"]
+
+
+# Two layouts
+
+
+def test_d7_the_adr_s_example():
+    """D7: `diff(a, b)` lists elements with their offset in both layouts of one shape, and counts those that stay."""
+    a, b = ShapeDescriptor.from_tag((1, 17, 5, 4), "nhwc"), BLOCKED
+    drawing = diff(a, b, rows=10**6)
+    lines = drawing.splitlines()
+    assert lines[:2] == [f"a  {a!r}", f"b  {b!r}"]
+    assert "b         17         1   (160,1)" in lines
+    listed = [re.fullmatch(r"([\d,]+) +(\d+) +(\d+)( +same)?", line) for line in drawing.split("\n\n")[-1].splitlines()[1:]]
+    same = 0
+    for index, found in zip(np.ndindex(*a.shape), listed, strict=True):
+        assert found.group(1) == ",".join(map(str, index))
+        assert (int(found.group(2)), int(found.group(3))) == (a.offset_of(index), b.offset_of(index))
+        assert bool(found.group(4)) == (a.offset_of(index) == b.offset_of(index))
+        same += bool(found.group(4))
+    assert lines[2] == f"{same} of 340 elements have the same offset in both"
+    assert drawing.descriptors == (a, b)
+
+
+@given(st.data())
+def test_d7_counts(data):
+    """D7: `diff(a, b)` counts those that stay."""
+    a = data.draw(st.one_of(small_views, strange()))
+    order = data.draw(st.permutations(range(a.rank)))
+    tag = "".join("abcdefghijkl"[axis] for axis in order) + "".join(f"2{'abcdefghijkl'[axis]}" for axis in order[: data.draw(st.integers(0, 2))])
+    b = ShapeDescriptor.from_tag(a.shape, tag) if 0 < a.rank <= 12 else a
+    same = sum(a.offset_of(index) == b.offset_of(index) for index in np.ndindex(*a.shape))
+    assert diff(a, b).splitlines()[2] == f"{same} of {a.length} elements have the same offset in both"
+
+
+def test_d7_large_layouts():
+    """D7: `diff(a, b)` counts those that stay of large layouts too, as far as memory permits, and lists some."""
+    shape = (64, 96, 224, 224)
+    a, b = ShapeDescriptor.from_tag(shape, "nchw"), ShapeDescriptor.from_tag(shape, "nChw16c")
+    drawing = diff(a, b)
+    # An element stays where channel mod 16 times (pixels - 1) equals pixel times 15.
+    pixels = 224 * 224
+    stay = sum(c * (pixels - 1) % 15 == 0 and c * (pixels - 1) // 15 < pixels for c in range(16))
+    assert drawing.splitlines()[2] == f"{64 * 6 * stay} of {64 * 96 * pixels} elements have the same offset in both"
+    assert len(drawing.splitlines()) < 90
+    listed = drawing.split("\n\n")[-1].splitlines()[1:]
+    left_out = sum(int(line.split()[1]) for line in listed if line.startswith("..."))
+    assert left_out + sum(not line.startswith("...") for line in listed) == a.length
+    assert listed[0].split()[0] == "0,0,0,0"
+    assert listed[-1].split()[:3] == ["63,95,223,223", str(a.length - 1), str(b.length - 1)]
+    line = ShapeDescriptor("int8", "c", (10**9,))
+    assert diff(line, line).splitlines()[2] == "too many to count those that have the same offset in both"
+
+
+def test_d7_picture():
+    """D7: both layouts in one picture, the elements that stay marked."""
+    a, b = ShapeDescriptor("int8", "c", (3, 4)), ShapeDescriptor("int8", "f", (3, 4))
+    _, cells = check_svg(None, diff(a, b).svg(), panels=2)
+    assert sum(map(len, cells.values())) == 24
+    for offset, found in cells.items():
+        index = next(a.indices_at(offset))
+        stays = b.offset_of(index) == offset
+        assert all(words[0].endswith("=") == stays for _, _, words in found)
+    with pytest.raises(nd.LayoutError, match=r"equal shape .* \(3, 4\) and \(4, 3\)"):
+        diff(a, ShapeDescriptor("int8", "c", (4, 3)))
+    with pytest.raises(nd.LayoutError, match="1 row or more"):
+        diff(a, b, rows=0)
+
+
+# Notebooks
+
+
+def test_d8_values_show_themselves():
+    """D8: `ShapeDescriptor` and `NdArray` have `_repr_svg_` and `_repr_html_`."""
+    x = nd.ones((2, 3), paddings=(1, 1))
+    for value in (x, x.descriptor):
+        assert value._repr_svg_() == x.descriptor.show().svg()
+        page = ElementTree.fromstring(value._repr_html_())
+        assert page.find("pre").text == repr(value)
+        assert page.find(NAMESPACE + "svg") is not None
+    y = nd.NdArray(BLOCKED)
+    assert y._repr_svg_() == BLOCKED.show().svg()
+    assert ElementTree.fromstring(y._repr_html_()).find("pre").text == repr(y)
+    assert diff(PADDED, PADDED)._repr_svg_().startswith("<svg")
+    assert ElementTree.fromstring(diff(PADDED, PADDED).html()).find("pre").text == f"{PADDED!r}\n{PADDED!r}"
+
+
+def test_d8_the_one_import_that_points_up():
+    """D8: `ShapeDescriptor.show` imports it when called, the one import that points up, and the test of the floors lists it."""
+    import test_adr_0003_names as floors
+
+    assert list(floors.UPWARD) == [("descriptor", "show")]
+    source = (ROOT / "nd4jlike" / "descriptor.pyx").read_text()
+    assert re.findall(r"^.*nd4jlike\.show.*import.*$", source, re.MULTILINE) == ["        from nd4jlike.show import show"]
+    code = "import sys, nd4jlike; assert 'xml.etree.ElementTree' not in sys.modules; nd4jlike.zeros(3).descriptor.show().svg()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Command line and files
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = leaving.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_d9_describe(run, tmp_path):
+    """D9: `describe` prints the drawing; `--find INDEX` says where an element lies, `--at OFFSET` what lies there, `--svg FILE` writes the picture."""
+    path = tmp_path / "layout.svg"
+    assert run("describe", "nChw8c", "1,17,5,4") == (0, f"{BLOCKED.show()}\n", "")
+    code, out, err = run("describe", "nChw8c", "1,17,5,4", "--find", "0,9,2,1", "--at", "479", "--svg", path)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-2:] == [
+        "element (0, 9, 2, 1) is at offset 233, byte 932: block (0, 1, 2, 1), cell (1,) of (8,)",
+        "at offset 479, byte 1916: block tail, beyond the elements at (0, 23, 4, 3)",
+    ]
+    assert path.read_text(encoding="utf-8") == BLOCKED.show().svg()
+    padded = ("describe", "c", "3,4", "--paddings", "2,4", "--padding-offsets", "1,2")
+    assert run(*padded, "--find", "2,3", "--at", "9")[1].splitlines()[-2:] == [
+        "element (2, 3) is at offset 29, byte 116: cell (3, 5) of (5, 8)",
+        "at offset 9, byte 36: padding, beside the elements at (0, -1)",
+    ]
+    assert run(*padded, "--at", "10")[1].splitlines()[-1] == "at offset 10, byte 40: element (0, 0)"
+
+
+def test_d9_json(run, tmp_path):
+    """D9: `--json` gives the figures, and those of `--find` and `--at`."""
+    path = tmp_path / "layout.svg"
+    code, out, err = run("describe", "nChw8c", "1,17,5,4", "--find", "0,9,2,1", "--at", "479", "--json", "--svg", path)
+    assert (code, err) == (0, "")
+    described = json.loads(out)
+    assert described["find"] == {"index": [0, 9, 2, 1], "offset": 233, "byte_offset": 932, "block": [0, 1, 2, 1], "cell": [1]}
+    assert described["at"] == {"offset": 479, "byte_offset": 1916, "kind": "tail", "index": [0, 23, 4, 3]}
+    assert described["plain"] == "(1,(3,8),5,4):(480,(160,1),32,8)"
+    assert described["inner_blocks"] == [[1, 8]]
+    assert described["cells"] == {"element": 340, "padding": 0, "tail": 140, "gap": 0}
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--find", "0,17,0,0"), "index (0, 17, 0, 0) is outside the shape"),
+        (("--find", "0,1"), "index (0, 1) is outside the shape"),
+        (("--at", "480"), "offset 480 is outside the buffer of 480 cells"),
+        (("--at", "-1"), "offset -1 is outside the buffer of 480 cells"),
+        (("--at", "x"), "invalid int value: 'x'"),
+    ],
+    ids=" ".join,
+)
+def test_d9_bad_questions(arguments, message, run, tmp_path):
+    """D9: a question about what is not there is one line, and writes no picture."""
+    path = tmp_path / "layout.svg"
+    code, out, err = run("describe", "nChw8c", "1,17,5,4", *arguments, "--svg", path)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(f"nd4jlike: .*{re.escape(message)}.*\n", err)
+    assert not path.exists()
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_d10_whole_or_not_at_all(run, tmp_path):
+    """D10: A file is written whole or not at all."""
+    path = tmp_path / "layout.svg"
+    path.write_text("before")
+    path.chmod(0o640)
+    code = (
+        "import resource, sys; from nd4jlike import cli; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
+        f"sys.exit(cli.main(['describe', 'nChw8c', '1,17,5,4', '--svg', {str(path)!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"nd4jlike: {path}: {os.strerror(errno.EFBIG)}\n"
+    assert path.read_text() == "before"
+    assert files(tmp_path) == ["layout.svg"]
+
+    assert run("describe", "c", "3,4", "--svg", path)[0] == 0
+    assert path.read_text().startswith("<svg")
+    assert path.stat().st_mode & 0o777 == 0o640
+    link = tmp_path / "link.svg"
+    link.symlink_to(path)
+    assert run("describe", "nhwc", "1,2,3,4", "--svg", link)[0] == 0
+    assert link.is_symlink()
+    assert "acdb" in path.read_text()
+    assert run("describe", "c", "3,4", "--svg", os.devnull)[0] == 0
+    assert not Path(os.devnull).is_file()
+    assert files(tmp_path) == ["layout.svg", "link.svg"]
+
+
+def test_d10_places_that_cannot_be_written(run, tmp_path):
+    """D10: a place that cannot be written is one line and exit code 2."""
+    for place, number in ((tmp_path / "absent" / "x.svg", errno.ENOENT), (tmp_path, errno.EISDIR), (tmp_path / ("x" * 300), errno.ENAMETOOLONG)):
+        code, out, err = run("describe", "c", "3,4", "--svg", place)
+        assert (code, out, err) == (2, "", f"nd4jlike: {place}: {os.strerror(number)}\n")
+    if Path("/dev/full").exists():
+        assert run("describe", "c", "3,4", "--svg", "/dev/full") == (2, "", f"nd4jlike: /dev/full: {os.strerror(errno.ENOSPC)}\n")
+    assert not files(tmp_path)
+
+
+def test_d10_read_only_files(tmp_path, monkeypatch):
+    """D10: A file is written whole or not at all: a read-only one stays as it is."""
+    path = tmp_path / "layout.svg"
+    path.write_text("before")
+    path.chmod(0o444)
+    monkeypatch.setattr(os, "access", lambda place, mode: not (Path(place) == path and mode & os.W_OK))  # the superuser may write everywhere
+    with pytest.raises(PermissionError):
+        PADDED.show().save(path)
+    assert path.read_text() == "before"
+    assert files(tmp_path) == ["layout.svg"]
+
+
+@pytest.mark.parametrize(("name", "d"), [("padded", PADDED), ("blocked", BLOCKED)])
+def test_d11_the_pictures_are_what_the_code_draws(name, d):
+    """D11: The README's pictures lie beside this record, and are what the code draws today."""
+    assert (ROOT / "adr" / f"0011-{name}.svg").read_text(encoding="utf-8") == d.show().svg()
+    assert re.search(rf"!\[[^]]+\]\(adr/0011-{name}\.svg\)", (ROOT / "README.md").read_text())
+
+
+def test_d11_the_commands_draw_them(run, tmp_path):
+    """D11: the commands that draw the pictures."""
+    record = (ROOT / "adr" / "0011-layouts-one-can-see.md").read_text()
+    commands = re.findall(r"`nd4jlike (describe [^`]*) adr/(0011-\w+\.svg)`", record)
+    assert len(commands) == 2
+    for command, name in commands:
+        assert run(*command.split(), tmp_path / name)[0] == 0
+        assert (tmp_path / name).read_bytes() == (ROOT / "adr" / name).read_bytes()
