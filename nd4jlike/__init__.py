@@ -1,7 +1,7 @@
 """Arrays whose memory layout you can see, choose, check and hand to anyone."""
 
 from nd4jlike.buffer import Buffer
-from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
+from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
 from nd4jlike.depthwise import DepthwiseConv2d, depthwise_conv2d
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import bfloat16
@@ -40,6 +40,7 @@ __all__ = [
     "full_like",
     "array",
     "asarray",
+    "from_dlpack",
     "reorder",
     "DepthwiseConv2d",
     "depthwise_conv2d",

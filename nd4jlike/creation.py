@@ -10,6 +10,7 @@ from nd4jlike import dtypes
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
+from nd4jlike.ndarray import _from_dlpack as open_capsule
 from nd4jlike.ndarray import _like as laid_out_like
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "create",
     "empty",
     "empty_like",
+    "from_dlpack",
     "full",
     "full_like",
     "ones",
@@ -387,6 +389,56 @@ def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
     (2, 2)
     """
     return asarray(obj, copy=True, dtype=dtype)
+
+
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> NdArray:
+    """Make an array of the memory of another library, by its DLPack capsule.
+
+    Parameters
+    ----------
+    x : object
+        With ``__dlpack__`` and ``__dlpack_device__``: arrays of NumPy, torch, JAX, ...; its memory is that of the CPU.
+    device : {None, 'cpu'}, optional
+        As in the array API standard.
+    copy : bool, optional
+        True: always copy. Otherwise the memory is shared.
+
+    Returns
+    -------
+    NdArray
+        Read-only where the producer says so, and where it is too old to say it.
+
+    Raises
+    ------
+    UnsupportedLayoutError
+        For objects without DLPack, other devices, other major versions, capsules that were consumed.
+    LayoutError
+        For extents, strides or addresses that cannot be true, and misaligned memory.
+    DTypeError
+        For element types that are not in the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nd4jlike as nd
+    >>> base = np.zeros((2, 3), np.float32)
+    >>> nd.from_dlpack(base)[1, 2] = 5
+    >>> float(base[1, 2])
+    5.0
+    """
+    if device not in (None, "cpu"):
+        raise UnsupportedLayoutError(f"arrays are on the CPU: device={device!r}")
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise UnsupportedLayoutError(f"a {type(x).__name__} has no __dlpack__ and __dlpack_device__")
+    kind, number = x.__dlpack_device__()
+    if kind != 1:
+        raise UnsupportedLayoutError(f"the memory of a {type(x).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # producers from before version 1.0
+        capsule = x.__dlpack__()
+    found = open_capsule(x, capsule)
+    return found.copy() if copy else found
 
 
 def _exports_buffer(obj: Any) -> bool:

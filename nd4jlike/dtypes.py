@@ -19,6 +19,7 @@ __all__ = [
     "bfloat16_to_float32",
     "bits_dtype",
     "by_arm_compute",
+    "by_dlpack",
     "by_libnd4j_flags",
     "by_onednn",
     "codes",
@@ -113,6 +114,7 @@ _KNOWN: dict[Any, DTypeCodes] = {key: row for row in _TABLE for key in (row.name
 _BY_FLAGS = {row.libnd4j_flags: row for row in _TABLE}
 _BY_ARM = {name: row for row in _TABLE for name in row.arm_compute}
 _BY_ONEDNN = {row.onednn: row for row in _TABLE if row.onednn}
+_BY_DLPACK = {row.dlpack: row for row in _TABLE}
 _DTYPE_MASK = sum({bit for row in _TABLE for bit in (row.libnd4j_flags & ~_UNSIGNED, _UNSIGNED)})
 
 
@@ -200,6 +202,15 @@ def by_onednn(name: str) -> DTypeCodes:
     if name not in _BY_ONEDNN:
         raise DTypeError(f"no element type for oneDNN's {name!r}: it must be one of {', '.join(_BY_ONEDNN)}; types below one byte are not addressable")
     return _BY_ONEDNN[name]
+
+
+def by_dlpack(code: int, bits: int, lanes: int) -> DTypeCodes:
+    """Row of a DLPack data type."""
+    row = _BY_DLPACK.get((code, bits)) if lanes == 1 else None
+    if row is None:
+        known = ", ".join(f"({code}, {bits})" for code, bits in _BY_DLPACK)
+        raise DTypeError(f"no element type for DLPack's code {code}, {bits} bits, {lanes} lanes: it must be one of {known}, 1 lane")
+    return row
 
 
 def numpy_dtype(spec: DType) -> np.dtype[Any]:

@@ -18,6 +18,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
+from nd4jlike.dlpack cimport make_capsule, open_capsule
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, make_descriptor, select
 from nd4jlike.kernels.patch cimport MoveTable
 from nd4jlike.moves cimport Box, all_of, kernels, move
@@ -40,6 +41,8 @@ cdef bint cells_may_be_shared(const Layout *layout):
     """Whether strides let two elements share a cell, so that writing to one would write to another."""
     cdef Py_ssize_t reach = 1
     cdef int i
+    if layout.length == 0:
+        return False
     outer = [layout.padded_shape[i] for i in range(layout.rank)]
     for i in range(layout.block_count):
         outer[layout.block_axes[i]] //= layout.block_sizes[i]
@@ -691,6 +694,27 @@ cdef class NdArray(_Operators):
             "strides": tuple([stride * layout.layout.itemsize for stride in layout.strides]),
         }
 
+    def __dlpack_device__(self):
+        return 1, 0  # the CPU
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        cdef NdArray shown = self
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef bint negative = False
+        cdef int i
+        if stream is not None or dl_device not in (None, (1, 0)):
+            raise UnsupportedLayoutError(f"the memory is on the CPU, device (1, 0), which has no streams: stream={stream}, dl_device={dl_device}")
+        if layout.block_count:
+            raise UnsupportedLayoutError(f"DLPack carries strides, not the inner blocks of {self.descriptor!r}; hand over exploded(), or reorder first")
+        for i in range(layout.rank):
+            negative |= layout.strides[i] < 0 and layout.shape[i] > 1 and layout.length > 0
+        if copy:
+            shown = self.copy()
+        elif negative or self.readonly:
+            what = "negative strides" if negative else "read-only memory"
+            raise UnsupportedLayoutError(f"consumers of DLPack abort on negative strides and write to read-only memory; this is {what}: ask for copy=True")
+        return make_capsule(shown, shown.data(), &shown.descriptor.layout, self.descriptor.dtype, max_version is not None and max_version[0] >= 1, bool(copy))
+
     def __reduce_ex__(self, protocol):
         cdef const Layout *layout = &self.descriptor.layout
         cdef NdArray whole = self
@@ -999,6 +1023,19 @@ def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill)
     memcpy(made.buffer.data, wrapped.buffer.data, <size_t> made.buffer.nbytes)
     made.buffer.fill_known = fill is not None
     made.buffer.fill_bits = fill or 0
+    return made
+
+
+def _from_dlpack(x, capsule):
+    """The array that a fresh capsule of `x` shows."""
+    cdef list figures = []
+    cdef Buffer buffer = open_capsule(x, capsule, figures)
+    cdef NdArray made = NdArray.__new__(NdArray)
+    dtype, shape, strides, offset = figures
+    none = (0,) * len(shape)
+    made.descriptor = make_descriptor(dtype, "c", axes_of(strides), shape, strides, None, offset, none, none, ())
+    made.buffer = buffer
+    made.readonly = buffer.readonly or cells_may_be_shared(&made.descriptor.layout)
     return made
 
 

@@ -24,6 +24,7 @@ FLOORS = (
     ("tags", "descriptor"),
     ("buffer",),
     ("moves",),
+    ("dlpack",),
     ("padding", "padding_cells", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
     ("quantization", "geometry", "depthwise"),
