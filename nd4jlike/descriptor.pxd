@@ -40,9 +40,11 @@ cdef class ShapeDescriptor:
     cdef readonly tuple axes
     cdef readonly Py_ssize_t ews
     cdef Py_hash_t _hash
+    cdef ShapeDescriptor _plain  # what `exploded` made
 
     cdef tuple key(self)
     cpdef Py_ssize_t allocLength(self) except -1
+    cpdef ShapeDescriptor exploded(self)
 
 
 # The part of a layout that basic indexing selects.

@@ -30,6 +30,9 @@ cdef extern from *:
     bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
     bint add_overflows "__builtin_add_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
 
+cdef object SMALL = 1 << 62
+cdef object ZERO = 0
+
 cdef dict ORDER_CODES = {"c": 99, "f": 102}  # the letters' ASCII codes, as libnd4j stores them
 
 
@@ -146,10 +149,24 @@ cdef Py_ssize_t as_ssize(object value, str what) except? -1:
         raise LayoutError(f"{what} holds {value!r}, it must hold integers", ShapeStatus.INCORRECT_SHAPE) from None
 
 
+cdef bint is_sizes(object values):
+    """Whether `values` is a tuple of small int already."""
+    if type(values) is not tuple:
+        return False
+    for value in <tuple> values:
+        if type(value) is not int or not -SMALL < value < SMALL:
+            return False
+    return True
+
+
+cdef bint is_nothing(object values):
+    return values is None or (isinstance(values, (tuple, list)) and len(values) == 0)
+
+
 cdef tuple as_sizes(object values, str what):
     """A tuple of int; None stays None, one int becomes a tuple of one."""
-    if values is None:
-        return None
+    if values is None or is_sizes(values):
+        return values
     if not isinstance(values, (str, bytes)):
         try:
             values = tuple(values)
@@ -292,6 +309,23 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
     return 0
 
 
+cdef int lay_densely(Layout *layout, str letter, tuple sizes) except -1:
+    """The dense layout of an order; all strides of an empty one are 0."""
+    cdef Py_ssize_t run = 1
+    cdef int i, axis
+    layout.rank, layout.block_count, layout.offset = len(sizes), 0, 0
+    for i in range(layout.rank - 1, -1, -1):
+        axis = i if letter == "c" else layout.rank - 1 - i
+        layout.shape[axis], layout.strides[axis], layout.axes[i] = sizes[axis], run, axis
+        layout.paddings[axis], layout.padding_offsets[axis] = 0, 0
+        if mul_overflows(run, layout.shape[axis], &run):
+            run = PY_SSIZE_T_MAX  # which is found to be too much
+    if run == 0:
+        for axis in range(layout.rank):
+            layout.strides[axis] = 0
+    return 0
+
+
 cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
                                      tuple paddings, tuple padding_offsets, tuple inner_blocks):
     cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
@@ -306,7 +340,7 @@ cdef tuple checked_shape(object shape):
     if len(sizes) > MAX_RANK:
         raise LayoutError(f"rank {len(sizes)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
     for axis, size in enumerate(sizes):
-        if size < 0:
+        if <Py_ssize_t> size < 0:
             raise LayoutError(f"axis {axis} has extent {size}, extents are 0 or more: shape={sizes}", ShapeStatus.INCORRECT_SHAPE)
     return sizes
 
@@ -319,7 +353,12 @@ cdef str checked_order(object order):
 
 cdef tuple checked_axes(object axes, int rank):
     cdef tuple numbers = as_sizes(axes, "axes")
-    if sorted(numbers) != list(range(rank)):
+    cdef unsigned long long seen = 0
+    cdef Py_ssize_t axis
+    for axis in numbers:
+        if 0 <= axis < rank:
+            seen |= <unsigned long long> 1 << axis
+    if len(numbers) != rank or seen != (<unsigned long long> 1 << rank) - 1:
         raise LayoutError(f"axes={numbers} is no permutation of the axes 0 to {rank - 1}", ShapeStatus.INCORRECT_RANK)
     return numbers
 
@@ -404,6 +443,11 @@ cdef class ShapeDescriptor:
         element = dtypes.dtype(dtype)
         letter = checked_order(order)
         sizes = checked_shape(shape)
+        if (strides is None and ews is None and axes is None and offset is ZERO and is_nothing(paddings) and is_nothing(padding_offsets)
+                and is_nothing(inner_blocks)):
+            lay_densely(&self.layout, letter, sizes)
+            derive(self, element, letter)
+            return
         rank = len(sizes)
         memory_order = range(rank) if letter == "c" else range(rank - 1, -1, -1)
         memory_axes = tuple(memory_order) if axes is None else checked_axes(axes, rank)
@@ -459,12 +503,17 @@ cdef class ShapeDescriptor:
         >>> d.padded_shape, d.strides, d.offset
         ((5, 8), (8, 1), 10)
         """
+        cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
         sizes = checked_shape(shape)
+        element, letter = dtypes.dtype(dtype), checked_order(order)
+        if is_nothing(paddings) and is_nothing(padding_offsets):
+            lay_densely(&made.layout, letter, sizes)
+            derive(made, element, letter)
+            return made
         total, before = checked_paddings(sizes, paddings, padding_offsets)
-        letter = checked_order(order)
         axes = tuple(range(len(sizes))) if letter == "c" else tuple(range(len(sizes) - 1, -1, -1))
         strides = (0,) * len(sizes) if 0 in sizes and not any(total) else tag_strides(axes, padded_extents(sizes, total, ()), ())
-        return make_descriptor(dtypes.dtype(dtype), letter, axes, sizes, strides, None, padding_start(before, strides), total, before, ())
+        return make_descriptor(element, letter, axes, sizes, strides, None, padding_start(before, strides), total, before, ())
 
     padded_buffer_descriptor = paddedBufferDescriptor
 
@@ -884,7 +933,7 @@ cdef class ShapeDescriptor:
         """
         return select(self, key)
 
-    def exploded(self):
+    cpdef ShapeDescriptor exploded(self):
         """Describe the same cells without inner blocks: a plain layout of more axes.
 
         Returns
@@ -912,6 +961,8 @@ cdef class ShapeDescriptor:
         cdef int i
         if layout.block_count == 0:
             return self
+        if self._plain is not None:
+            return self._plain
         made = ShapeDescriptor.__new__(ShapeDescriptor)
         plain = &made.layout
         plain.rank = layout.rank + layout.block_count
@@ -931,6 +982,7 @@ cdef class ShapeDescriptor:
             plain.strides[layout.rank + i], plain.shape[layout.rank + i] = run, layout.block_sizes[i]
             plain.paddings[layout.rank + i], plain.padding_offsets[layout.rank + i] = 0, 0
         derive(made, self.dtype, "c")
+        self._plain = made
         return made
 
     def hosting(self):

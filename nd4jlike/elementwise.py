@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
-
-    from nd4jlike.descriptor import ShapeDescriptor
 
     _Array = npt.NDArray[Any]
 
@@ -159,16 +158,16 @@ class _Box(NamedTuple):
 class _Boxes:
     """All elements of a blocked layout as a few plain boxes, which NumPy can view: no tail, no copy."""
 
-    def __init__(self, layout: ShapeDescriptor) -> None:
-        self.layout = layout
-        own = [[i for i, (axis, _) in enumerate(layout.inner_blocks) if axis == each] for each in range(layout.rank)]
+    def __init__(self, shape: tuple[int, ...], inner_blocks: tuple[tuple[int, int], ...]) -> None:
+        self.shape, self.inner_blocks = shape, inner_blocks
+        own = [[i for i, (axis, _) in enumerate(inner_blocks) if axis == each] for each in range(len(shape))]
         # Position of each exploded axis among the axes split one by one.
         starts = list(itertools.accumulate([1 + len(blocks) for blocks in own], initial=0))
-        self.order = starts[:-1] + [0] * len(layout.inner_blocks)
+        self.order = starts[:-1] + [0] * len(inner_blocks)
         for axis, blocks in enumerate(own):
             for level, block in enumerate(blocks):
-                self.order[layout.rank + block] = starts[axis] + 1 + level
-        pieces = [_pieces(n, [layout.inner_blocks[i][1] for i in blocks]) for n, blocks in zip(layout.shape, own, strict=True)]
+                self.order[len(shape) + block] = starts[axis] + 1 + level
+        pieces = [_pieces(n, [inner_blocks[i][1] for i in blocks]) for n, blocks in zip(shape, own, strict=True)]
         self.boxes = []
         for chosen in itertools.product(*pieces):
             split = [part for _, parts in chosen for part in parts]
@@ -180,12 +179,12 @@ class _Boxes:
         if isinstance(x, _WEAK):
             return itertools.repeat(x, len(self.boxes))
         if isinstance(x, NdArray):
-            if x.descriptor.inner_blocks == self.layout.inner_blocks and x.shape == self.layout.shape:
+            if x.descriptor.inner_blocks == self.inner_blocks and x.shape == self.shape:
                 cells = _exploded(x)
                 return (cells[box.cells] for box in self.boxes)
             x = x.to_numpy()
         values = np.asarray(x)
-        values = values[(None,) * (self.layout.rank - values.ndim)]
+        values = values[(None,) * (len(self.shape) - values.ndim)]
         return (self._split(values, box) for box in self.boxes)
 
     def _split(self, values: _Array, box: _Box) -> _Array:
@@ -195,6 +194,10 @@ class _Boxes:
             cut.append(slice(None) if n == 1 else part)
             extents.extend([1] * len(counts) if n == 1 else counts)
         return values[tuple(cut)].reshape(extents).transpose(self.order)
+
+
+# Layouts recur; what is kept is a few slices each.
+_boxes_of = lru_cache(maxsize=64)(_Boxes)
 
 
 def _pieces(extent: int, sizes: list[int]) -> list[tuple[slice, list[slice]]]:
@@ -222,7 +225,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
         _refuse_read_only(out)
     where = kwargs.pop("where", True)
     given = [x if isinstance(x, (NdArray, *_WEAK)) else np.asarray(x) for x in (*inputs, where)]
-    shape = np.broadcast_shapes(*[() if isinstance(x, _WEAK) else x.shape for x in given])
+    shape = _broadcast(*[x.shape for x in given if not isinstance(x, _WEAK)])
     if shape == () and all(out is None for out in outs):
         return ufunc(*[_numpy(x) for x in inputs], where=_numpy(where), **kwargs)
     model = next((x for x in given if isinstance(x, NdArray) and x.shape == shape), None)
@@ -230,7 +233,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     results = tuple(new if old is None else old for old, new in zip(outs or [None] * ufunc.nout, made, strict=True))
 
     blocked = next((out for out in results if isinstance(out, NdArray) and out.descriptor.inner_blocks), None)
-    if blocked is None or any(out.shape != blocked.shape for out in results) or np.broadcast_shapes(shape, blocked.shape) != blocked.shape:
+    if blocked is None or any(out.shape != blocked.shape for out in results) or _broadcast(shape, blocked.shape) != blocked.shape:
         views = _Views()
         targets = tuple(map(views.target, results))
         *read, mask = map(views.all_in, given)
@@ -238,7 +241,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
         for x, values in views.targets:
             x[...] = values
     else:
-        boxes = _Boxes(blocked.descriptor)
+        boxes = _boxes_of(blocked.shape, blocked.descriptor.inner_blocks)
         held = [_numpy(x).copy() if _meets(x, results) else x for x in given]
         spare = [out.to_numpy() if isinstance(out, NdArray) and _is_foreign(out, blocked) else out for out in results]
         for *read, mask, targets in zip(*map(boxes.parts, held), zip(*map(boxes.parts, spare), strict=True), strict=True):
@@ -247,6 +250,11 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
             if values is not out:
                 out[...] = values
     return results[0] if ufunc.nout == 1 else results
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Broadcast shapes, most of which are equal."""
+    return shapes[0] if shapes and all(shape == shapes[0] for shape in shapes) else np.broadcast_shapes(*shapes)
 
 
 def _numpy(x: Any) -> Any:
@@ -261,6 +269,8 @@ def _is_foreign(x: NdArray, blocked: NdArray) -> bool:
 def _meets(x: Any, outs: tuple[Any, ...]) -> bool:
     """Whether writing one box of `outs` might change what another box reads of `x`."""
     if isinstance(x, _WEAK):
+        return False
+    if all(out is x for out in outs):
         return False
     cells = _exploded(x) if isinstance(x, NdArray) else x
     for out in outs:

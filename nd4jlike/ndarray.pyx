@@ -354,6 +354,63 @@ cdef object elementwise_rules():
     return _rules
 
 
+cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
+cdef bint NUMBERS_ARE_WEAK = int(np.__version__.partition(".")[0]) >= 2  # before, the result depends on their value, too
+
+
+cdef object plain_call(object ufunc, tuple inputs, dict kwargs):
+    """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, numbers. NotImplemented: another call."""
+    cdef NdArray model = None, target
+    cdef list views = []
+    outs = kwargs.get("out")
+    if len(kwargs) != (outs is not None) or ufunc.nout != 1 or ufunc.signature is not None:
+        return NotImplemented
+    types = [ufunc]
+    for x in inputs:
+        if isinstance(x, NdArray):
+            if not is_simple(x, model):
+                return NotImplemented
+            if model is None:
+                model = x
+            types.append((<NdArray> x).descriptor.dtype)
+            views.append(elements(view_of(x, (<NdArray> x).descriptor.exploded())))
+        elif NUMBERS_ARE_WEAK and (type(x) is int or type(x) is float):
+            types.append(type(x))
+            views.append(x)
+        else:
+            return NotImplemented
+    if outs is not None:
+        if not isinstance(outs[0], NdArray) or not is_simple(outs[0], model) or (<NdArray> outs[0]).readonly:
+            return NotImplemented
+        target = outs[0]
+    elif model.descriptor.layout.block_count and not is_whole(&model.descriptor.layout):
+        return NotImplemented  # its result is plain
+    else:
+        key = tuple(types)
+        dtype = _results.get(key)
+        if dtype is None:
+            try:
+                dtype = dtypes.dtype(ufunc(*[np.empty(0, view.dtype) if type(view) is np.ndarray else view for view in views]).dtype)
+            except DTypeError:  # NumPy's own types are for NumPy's arrays
+                return NotImplemented
+            if len(_results) >= 1000:
+                _results.clear()
+            _results[key] = dtype
+        target = laid_out_like(model, dtype, True)
+    ufunc(*views, out=elements(view_of(target, target.descriptor.exploded())))
+    return target
+
+
+cdef bint is_simple(NdArray x, NdArray model):
+    """Whether NumPy has a view of the elements of `x`, in whole blocks at least; and its shape and blocks are those of `model`, if there is one."""
+    cdef ShapeDescriptor layout = x.descriptor
+    if layout.layout.rank == 0 or not isinstance(layout.dtype, np.dtype):
+        return False
+    if layout.layout.block_count and layout.exploded().layout.length != layout.layout.length:
+        return False
+    return model is None or x is model or (layout.shape == model.descriptor.shape and layout.inner_blocks == model.descriptor.inner_blocks)
+
+
 class _NoInterface(UnsupportedLayoutError, AttributeError):
     """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
 
@@ -673,6 +730,9 @@ cdef class NdArray(_Operators):
         return self.to_numpy().astype(dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        found = plain_call(ufunc, inputs, kwargs) if method == "__call__" else NotImplemented
+        if found is not NotImplemented:
+            return found
         return elementwise_rules().apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func, types, args, kwargs):

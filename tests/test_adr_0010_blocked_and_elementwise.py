@@ -477,7 +477,9 @@ def test_d9_layout_of_results():
     assert (np.ones(x.shape, np.float32) + x).descriptor == C8
     assert (x[0, 0, 0] + padded).descriptor == padded.descriptor
     assert (x > 0).descriptor == C8.astype("bool")
-    for part in (plain[:, 1:], plain[::-1], np.broadcast_to(plain[:1], plain.shape), x[:, 8:]):
+    whole = NdArray(ShapeDescriptor.from_tag((2, 16, 3, 2), "nChw8c"))
+    assert (whole + whole).descriptor == whole.descriptor
+    for part in (plain[:, 1:], plain[::-1], np.broadcast_to(plain[:1], plain.shape), x[:, 8:], whole[:, 8:]):
         assert (part + 1).descriptor == ShapeDescriptor("float32", "c", part.shape)
     nhwc = nd.ones((1, 4, 5, 3)).permute((0, 3, 1, 2))
     assert (nhwc + 1).descriptor.tag == "acdb"
