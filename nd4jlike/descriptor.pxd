@@ -56,6 +56,9 @@ cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) n
 # What one index of one axis adds to the offset, blocks included; nothing is checked.
 cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil
 
+# All that follows from rank, shape, strides, axes, paddings, their offsets, blocks and offset in `self.layout`; raises as the door below does.
+cdef int derive(ShapeDescriptor self, object dtype, str order) except -1
+
 # The one door: checks what must be true, raises LayoutError with the broken rules.
 # `order` counts for rank 0 and 1, beyond it follows from `axes`; ews None: computed.
 cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,

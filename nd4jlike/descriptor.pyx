@@ -292,6 +292,8 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
               tuple paddings, tuple padding_offsets, tuple inner_blocks) except -1:
     cdef Layout *layout = &self.layout
     cdef int i
+    if len(shape) > MAX_RANK:
+        raise LayoutError(f"rank {len(shape)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
     layout.rank = len(shape)
     layout.block_count = len(inner_blocks)
     layout.offset = offset

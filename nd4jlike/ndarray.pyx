@@ -13,13 +13,13 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
-from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, make_descriptor, select
+from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, make_descriptor, offset_of_index, select
 from nd4jlike.kernels.patch cimport MoveTable
 from nd4jlike.moves cimport Box, all_of, kernels, move
 
@@ -264,6 +264,36 @@ cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFF
     return int.from_bytes(cell.tobytes(), "little")
 
 
+cdef object scalar_at(NdArray array, Py_ssize_t offset):
+    """One element as a NumPy scalar, bfloat16 as a float32."""
+    cdef Py_ssize_t itemsize = array.descriptor.layout.itemsize
+    cdef const char *cell = array.buffer.data + offset * itemsize
+    cdef object dtype = array.descriptor.dtype
+    cdef uint32_t bits
+    cdef float value
+    cdef int number
+    if isinstance(dtype, dtypes.BFloat16):
+        bits = <uint32_t> (<const uint16_t *> cell)[0] << 16
+        memcpy(&value, &bits, sizeof(value))
+        return np.float32(value)
+    number = dtype.num  # NumPy's: 0 bool, 1 to 10 integers, the odd ones signed, 11 float32, 12 float64
+    if number == 11:
+        return dtype.type((<const float *> cell)[0])
+    if number == 12:
+        return dtype.type((<const double *> cell)[0])
+    if number == 0:
+        return dtype.type(cell[0] != 0)
+    if number > 12:
+        return np.frombuffer(cell[:itemsize], dtype)[0]
+    if itemsize == 1:
+        return dtype.type(<int64_t> (<const int8_t *> cell)[0] if number & 1 else <int64_t> (<const uint8_t *> cell)[0])
+    if itemsize == 2:
+        return dtype.type(<int64_t> (<const int16_t *> cell)[0] if number & 1 else <int64_t> (<const uint16_t *> cell)[0])
+    if itemsize == 4:
+        return dtype.type(<int64_t> (<const int32_t *> cell)[0] if number & 1 else <int64_t> (<const uint32_t *> cell)[0])
+    return dtype.type((<const int64_t *> cell)[0]) if number & 1 else dtype.type((<const uint64_t *> cell)[0])
+
+
 cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
     cdef NdArray made = NdArray.__new__(NdArray)
     made.descriptor = descriptor
@@ -303,9 +333,11 @@ cdef tuple axes_of(object strides):
 
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
+    cdef ShapeDescriptor descriptor
+    cdef Layout *layout
     cdef Py_buffer view
     cdef Py_ssize_t low = 0, high = 0, reach
-    cdef int i
+    cdef int i, place
     if isinstance(x, NdArray):
         return x
     array = x if type(x) is np.ndarray else np.asarray(x)
@@ -313,32 +345,43 @@ cdef NdArray as_ndarray(object x):
     if row.dtype is dtypes.bfloat16:
         array = array.view(np.uint16)  # NumPy exports no buffer of the types that others register
     held = memoryview(array)
+    descriptor = ShapeDescriptor.__new__(ShapeDescriptor)
+    layout = &descriptor.layout
     PyObject_GetBuffer(held, &view, PyBUF_FULL_RO)
     try:
-        strides = []
-        shape = []
+        if view.ndim > MAX_RANK:
+            raise LayoutError(f"rank {view.ndim} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+        layout.rank, layout.block_count, layout.length = view.ndim, 0, 1
         for i in range(view.ndim):
             if view.strides[i] % view.itemsize and view.shape[i] > 1:
                 raise UnsupportedLayoutError(f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes")
-            shape.append(view.shape[i])
-            strides.append(view.strides[i] // view.itemsize)
+            layout.shape[i], layout.strides[i] = view.shape[i], view.strides[i] // view.itemsize
+            layout.paddings[i], layout.padding_offsets[i] = 0, 0
+            layout.length *= view.shape[i] != 0
             reach = (view.shape[i] - 1) * view.strides[i]
             if reach < 0:
                 low += reach
             else:
                 high += reach
-        if 0 in shape:
-            low = high = 0
+            # Memory order as strides tell it, among equals c order.
+            place = i
+            while place > 0 and abs(layout.strides[layout.axes[place - 1]]) < abs(layout.strides[i]):
+                layout.axes[place] = layout.axes[place - 1]
+                place -= 1
+            layout.axes[place] = i
+        if layout.length == 0:
+            low, high = 0, -view.itemsize
         if <uintptr_t> view.buf % <size_t> view.itemsize:
             raise LayoutError(f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {row.name} elements lie on multiples of {view.itemsize} bytes")
-        buffer = hold(array, held, <char *> view.buf + low, high - low + (0 if 0 in shape else view.itemsize), view.readonly)
+        layout.offset = -low // view.itemsize
+        buffer = hold(array, held, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
     finally:
         PyBuffer_Release(&view)
-    none = (0,) * len(shape)
+    derive(descriptor, row.dtype, "c")
     made = NdArray.__new__(NdArray)
-    made.descriptor = make_descriptor(row.dtype, "c", axes_of(strides), tuple(shape), tuple(strides), None, -low // row.itemsize, none, none, ())
+    made.descriptor = descriptor
     made.buffer = buffer
-    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(&made.descriptor.layout)
+    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(layout)
     return made
 
 
@@ -812,11 +855,23 @@ cdef class NdArray(_Operators):
         return iter([self[i] for i in range(self.descriptor.shape[0])])
 
     def __getitem__(self, key):
-        cdef NdArray part = view_of(self, select(self.descriptor, key))
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef Py_ssize_t index[MAX_RANK]
+        cdef NdArray part
+        cdef int axis = 0
+        if type(key) is tuple and len(<tuple> key) == layout.rank:
+            for k in <tuple> key:
+                if type(k) is not int or not -layout.shape[axis] <= k < layout.shape[axis]:
+                    break
+                index[axis] = k
+                index[axis] += layout.shape[axis] if index[axis] < 0 else 0
+                axis += 1
+            else:
+                return scalar_at(self, offset_of_index(layout, index))
+        part = view_of(self, select(self.descriptor, key))
         if part.descriptor.layout.rank or key is Ellipsis or (isinstance(key, tuple) and any([k is Ellipsis for k in key])):
             return part
-        cell = elements(part)[()]
-        return dtypes.bfloat16_to_float32(np.array([cell]))[0] if isinstance(self.descriptor.dtype, dtypes.BFloat16) else cell
+        return scalar_at(part, part.descriptor.layout.offset)
 
     def __setitem__(self, key, value):
         cdef ShapeDescriptor part = None

@@ -213,6 +213,33 @@ def test_d6_assignment_writes_elements_only(order):
         assert np.array_equal(cells(x), room)
 
 
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+def test_d6_elements_of_every_type(dtype):
+    """D6: an index for every axis gives the element, of the type and the bits that NumPy gives."""
+    raw = np.random.default_rng(3).integers(0, 256, 64 * np.dtype(dtype).itemsize).astype(np.uint8)
+    values = (raw & 1).astype(bool)[:64] if dtype == "bool" else raw.view(dtype)
+    x = nd.asarray(values.reshape(8, 8))
+    for i, j in np.ndindex(8, 8):
+        found, expected = x[i, j], values.reshape(8, 8)[i, j]
+        assert type(found) is type(expected)
+        assert found == expected or np.isnan(expected)
+        assert np.array_equal(x[i - 8, np.int64(j)], found, equal_nan=np.dtype(dtype).kind == "f")
+    for outside in ((8, 0), (-9, 0), (0, 1 << 70), (True, 1.5)):
+        with pytest.raises(IndexError):
+            x[outside]
+
+
+def test_d7_more_axes_than_there_can_be():
+    """D7: A failing operation raises an error of this library: 32 axes are all there are, whatever NumPy allows."""
+    x = nd.zeros((2, 3))
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        for make in (lambda: nd.asarray(np.zeros((1,) * 40)), lambda: x.reshape((2, 3) + (1,) * 40), lambda: np.add.outer(np.zeros((1,) * 31), x)):
+            with pytest.raises(LayoutError, match="beyond 32"):
+                make()
+    with pytest.raises(LayoutError, match="32"):
+        x[(None,) * 31]
+
+
 def test_d6_overlapping_assignment():
     """D6: `x[key] = y` writes what y was before."""
     x = nd.arange(8, dtype="int32")
