@@ -127,8 +127,10 @@ TILES = [
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("padding", ["same", "valid", 2])
-def test_d1_every_tile_stays_within_its_buffers(isa, side, padding):
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d1_every_tile_stays_within_its_buffers(isa, side, padding, data_format):
     """D1: taps outside the image add nothing."""
+    turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
     for kernel, size, stride, dilation, channels, multiplier in TILES:
         steps = {"stride": stride if isinstance(stride, tuple) else (stride,) * 2, "dilation": dilation if isinstance(dilation, tuple) else (dilation,) * 2}
         sides = ((2, 2), (2, 2)) if padding == 2 else explicit(padding, size, kernel, **steps)
@@ -136,9 +138,33 @@ def test_d1_every_tile_stays_within_its_buffers(isa, side, padding):
             continue
         values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
         want, bound = depthwise_float(values, weights, bias, padding=sides, **steps)
-        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
-        nd.DepthwiseConv2d(weights, bias, padding=sides, isa=isa, **steps)(guarded_array(values, side), out)
-        assert (abs(out - want) <= bound).all(), (kernel, size, steps, channels, multiplier)
+        out = guarded_array(np.full(want.transpose(turn).shape, np.nan, np.float32), side)
+        nd.DepthwiseConv2d(weights, bias, padding=sides, isa=isa, data_format=data_format, **steps)(guarded_array(values.transpose(turn), side), out)
+        assert (abs(out.transpose(np.argsort(turn)) - want) <= bound).all(), (kernel, size, steps, channels, multiplier)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_planes_of_any_width_stay_within_their_buffers(isa, side):
+    """D1: taps outside the image add nothing."""
+    for width in (*range(1, 20), 31, 32, 33, 47, 48, 63, 64, 65, 96, 131):
+        for kernel, stride, dilation, sides in (
+            ((3, 3), 1, 1, (1, 1)),
+            ((3, 3), 2, 1, (0, 1)),
+            ((1, 7), 1, 2, (6, 6)),
+            ((2, 5), 2, 2, (4, 3)),
+            ((1, 16), 1, 1, (20, 9)),
+        ):
+            if width + sum(sides) < (kernel[1] - 1) * dilation + 1:
+                continue
+            values, weights = random((2, 3, width, 3), 1), random((*kernel, 3, 2), 2)
+            steps = {"stride": (1, stride), "dilation": (1, dilation), "padding": ((1, 1), sides)}
+            want, bound = depthwise_float(values, weights, **steps)
+            out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
+            plan = nd.DepthwiseConv2d(weights, isa=isa, data_format="NCHW", **steps)
+            plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
+            assert "plane by plane" in plan.explain()
+            assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (width, kernel, steps)
 
 
 @every_isa
@@ -150,9 +176,10 @@ def test_d6_no_tile_multiplies_an_infinite_weight_with_padding(isa):
         steps = {"stride": stride, "dilation": dilation, "padding": ((1, 1), (1, 1))}
         if any((k - 1) * np.max(dilation) + 1 > n + 2 for n, k in zip(size, kernel, strict=True)):
             continue
-        got = np.asarray(nd.depthwise_conv2d(np.ones((1, *size, channels), np.float32), weights, isa=isa, **steps))
-        finite = np.asarray(nd.depthwise_conv2d(np.ones((1, *size, channels), np.float32), np.minimum(weights, 2.0**20), isa=isa, **steps))
-        assert (got == np.where(finite >= 2.0**20, math.inf, finite)).all(), (kernel, size, stride, dilation, channels, multiplier)
+        for data_format, shape in (("NHWC", (1, *size, channels)), ("NCHW", (1, channels, *size))):
+            plan, limited = (nd.DepthwiseConv2d(w, isa=isa, data_format=data_format, **steps) for w in (weights, np.minimum(weights, 2.0**20)))
+            got, finite = (np.asarray(p(np.ones(shape, np.float32))) for p in (plan, limited))
+            assert (got == np.where(finite >= 2.0**20, math.inf, finite)).all(), (data_format, kernel, size, stride, dilation, channels, multiplier)
 
 
 @every_isa
@@ -478,15 +505,15 @@ def test_d8_overlapping_memory_is_refused():
 
 def test_d8_the_halo_that_a_call_reads_counts():
     """D8: the ranges of addresses that a call may touch are disjoint."""
-    plan = nd.DepthwiseConv2d(np.ones((3, 3, 1, 1), np.float32))
+    plan = nd.DepthwiseConv2d(np.ones((3, 2, 2, 1), np.float32))
     memory = np.zeros(100, np.float32)
-    layout = plan.input_descriptor((1, 3, 3, 1))
+    layout = plan.input_descriptor((1, 3, 3, 2))
     x = nd.NdArray(layout, memory)
     x[...] = 1
-    assert layout.allocLength() == 25
+    assert layout.allocLength() == 40
     with pytest.raises(nd.LayoutError, match="overlap"):
-        plan(x, memory[24:33].reshape(1, 3, 3, 1))
-    plan(x, memory[25:34].reshape(1, 3, 3, 1))
+        plan(x, memory[39:57].reshape(1, 3, 3, 2))
+    plan(x, memory[40:58].reshape(1, 3, 3, 2))
 
 
 GOOD = {"weights": np.ones((3, 3, 4, 1), np.float32)}

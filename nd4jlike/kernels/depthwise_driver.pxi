@@ -274,6 +274,9 @@ cdef void run_f32(const Problem *problem, const void *x, void *y, void *scratch,
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
         return
+    if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
+        run_planes(problem, <const char *> x, <char *> y, begin, end)
+        return
     run(problem, <const vf32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
 
 
@@ -289,7 +292,7 @@ cdef Py_ssize_t scratch_bytes_f32(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Rows rows
     cdef Py_ssize_t finite
-    if prepare_rows(&rows, problem):
+    if prepare_rows(&rows, problem) or (in_planes(problem) and problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
         return 0
     finite = prepare(&job, problem, <const vf32 *> NULL, True)
     return max(finite, prepare(&job, problem, <const vf32 *> NULL, False))
@@ -400,14 +403,17 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
 
 cdef const char *kernel_f32(const Problem *problem) noexcept nogil:
     cdef Rows rows
-    if not prepare_rows(&rows, problem):
-        return b"through bands or pixel by pixel"
-    return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
+    if prepare_rows(&rows, problem):
+        return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
+    if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
+        return b"in place, plane by plane, tiles of 2 rows"
+    return b"through bands or pixel by pixel"
 
 
 cdef bint reads_halo_f32(const Problem *problem) noexcept nogil:
+    """Before packing: with weights that are not finite the halo is not asked for."""
     cdef Rows rows
-    return not prepare_rows(&rows, problem)
+    return not prepare_rows(&rows, problem) and not in_planes(problem)
 
 
 cdef const char *kernel_s8(const Problem *problem) noexcept nogil:

@@ -55,10 +55,15 @@ WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) -
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm512_maskz_loadu_ps(first_lanes(count), source); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
+/* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
+WORD vf32 load_masked_f32(const float *source, vi32 mask) { return (vf32)_mm512_maskz_loadu_ps(_mm512_movepi32_mask((__m512i)mask), source); }
 /* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
 WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
-    return (vf32)_mm512_permutexvar_ps((__m512i)index, _mm512_maskz_loadu_ps(first_lanes(count), source));
+    /* A short load rarely crosses a cache line. */
+    __m512 few = count <= 4 ? _mm512_castps128_ps512(_mm_maskz_loadu_ps((__mmask8)first_lanes(count), source))
+                            : _mm512_maskz_loadu_ps(first_lanes(count), source);
+    return (vf32)_mm512_permutexvar_ps((__m512i)index, few);
 }
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count) { return (vi8)_mm_maskz_loadu_epi8(first_lanes(count), source); }
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { _mm_mask_storeu_epi8(target, first_lanes(count), (__m128i)value); }
@@ -98,6 +103,7 @@ WORD __m256i first_lanes(ptrdiff_t count) { return _mm256_cmpgt_epi32(_mm256_set
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm256_maskload_ps(source, first_lanes(count)); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm256_maskstore_ps(target, first_lanes(count), (__m256)value); }
 
+WORD vf32 load_masked_f32(const float *source, vi32 mask) { return (vf32)_mm256_maskload_ps(source, (__m256i)mask); }
 WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
     return (vf32)_mm256_permutevar8x32_ps(_mm256_maskload_ps(source, first_lanes(count)), (__m256i)index);
@@ -134,6 +140,15 @@ WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
 {
     vf32 value = {0};
     memcpy(&value, source, (size_t)count * sizeof(float));
+    return value;
+}
+
+WORD vf32 load_masked_f32(const float *source, vi32 mask)
+{
+    vf32 value = {0};
+    for (int lane = 0; lane < LANES; lane++)
+        if (mask[lane])
+            value[lane] = source[lane];
     return value;
 }
 
@@ -211,6 +226,15 @@ WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count)
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part_i8(target, &value, count); }
 
 #endif
+
+/* Lanes 0, 2, 4 .. of two vectors. */
+WORD vf32 evens_f32(vf32 a, vf32 b)
+{
+    vi32 index;
+    for (int lane = 0; lane < LANES; lane++)
+        index[lane] = 2 * lane;
+    return __builtin_shuffle(a, b, index);
+}
 
 WORD vf32 load_f32(const float *source, ptrdiff_t count) { return count >= LANES ? *(const vf32 *)source : load_part_f32(source, count); }
 

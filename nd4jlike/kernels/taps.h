@@ -158,11 +158,15 @@ typedef void (*Tiles)(
     static void tiles_##taps##_##stride##_##columns( \
         const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
     { \
-        if (columns != WIDE_TILE && tile->spread) \
+        const int stored = tile->stored == columns, spread = columns != WIDE_TILE && tile->spread; \
+        const int where = stored && tile->outside == 0 ? INSIDE : stored && at_edges(tile->outside, taps, stride, columns) ? EDGES : ANYWHERE; \
+        if (spread && where == INSIDE) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, INSIDE); \
+        else if (spread) \
             row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, ANYWHERE); \
-        else if (tile->stored == columns && tile->outside == 0) \
+        else if (where == INSIDE) \
             row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, INSIDE); \
-        else if (columns == WIDE_TILE || (tile->stored == columns && at_edges(tile->outside, taps, stride, columns))) \
+        else if (columns == WIDE_TILE || where == EDGES) \
             row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, EDGES); \
         else \
             row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE); \
@@ -176,5 +180,83 @@ TILES_OF_TAPS(7)
 /* By taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
 #define TABLE_OF_TAPS(taps) [taps] = {[1] = {tiles_##taps##_1_4, tiles_##taps##_1_7}, [2] = {tiles_##taps##_2_4, tiles_##taps##_2_7}}
 static const Tiles tiles_table[TILE_TAPS][TILE_STRIDES][2] = {TABLE_OF_TAPS(1), TABLE_OF_TAPS(3), TABLE_OF_TAPS(5), TABLE_OF_TAPS(7)};
+
+/* Planes, whose columns lie side by side: vectors of neighbouring columns, `stride` columns of the input apart, each weight in all lanes. The masks
+ * of a tap are set for the columns inside the image: `stride` vectors of them. */
+WORD void add_plane_row(
+    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const float *x, ptrdiff_t dilation, int taps, const vi32 *masks,
+    const int stride, const int vectors, const int masked)
+{
+#pragma GCC unroll 8
+    for (int tap = 0; tap < taps; tap++, x += dilation) {
+#pragma GCC unroll 2
+        for (int i = 0; i < vectors; i++) {
+            const float *from = x + i * stride * LANES;
+            vf32 value = masked ? load_masked_f32(from, masks[tap * stride]) : *(const vf32 *)from;
+            if (stride == 2)
+                value = evens_f32(value, masked ? load_masked_f32(from + LANES, masks[tap * stride + 1]) : *(const vf32 *)(from + LANES));
+            if (upper)
+                upper[i] += value * splat_f32(upper_weights[tap * LANES]);
+            if (lower)
+                lower[i] += value * splat_f32(lower_weights[tap * LANES]);
+        }
+    }
+}
+
+/* `block` is at the channel's lane of its block. */
+WORD void one_plane_tile(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, const float *x, char *y, const vi32 *masks,
+    const int stride, const int vectors, const int masked)
+{
+    const ptrdiff_t behind = (ptrdiff_t)tile->step * taps * LANES, pitch = taps * LANES, x_row = tile->x_row, dilation = tile->x_column;
+    const float *weights = block + LANES;
+    vf32 upper[2], lower[2];
+    int row;
+#pragma GCC unroll 2
+    for (int i = 0; i < vectors; i++)
+        upper[i] = lower[i] = splat_f32(block[0]);
+    for (row = tile->upper.begin; row < tile->upper.end; row++)
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+    for (row = tile->both.begin; row < tile->both.end; row++)
+        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+    for (row = tile->lower.begin; row < tile->lower.end; row++)
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+#pragma GCC unroll 2
+    for (int i = 0; i < vectors; i++) {
+        store_f32((float *)y + i * LANES, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes);
+        if (tile->rows == 2)
+            store_f32((float *)(y + tile->y_row) + i * LANES, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes);
+    }
+}
+
+/* x_row and x_column of the tile count elements here. No masks: every column is inside the image. `taps` is a constant for the usual filters. */
+WORD void plane_tile_of(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const float *x, char *y, const vi32 *masks)
+{
+    if (stride == 1 && masks)
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1);
+    else if (stride == 1 && vectors == 1)
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0);
+    else if (stride == 1)
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0);
+    else if (masks)
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1);
+    else if (vectors == 1)
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0);
+    else
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0);
+}
+
+/* A call, so that its registers are its own. */
+static __attribute__((noinline)) void plane_tile(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const float *x, char *y, const vi32 *masks)
+{
+    switch (taps) {
+    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks); break;
+    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks); break;
+    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks); break;
+    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
+    }
+}
 
 #endif
