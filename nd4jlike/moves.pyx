@@ -6,12 +6,11 @@ handed to a kernel: a tile that changes rows into columns, or a copy of runs.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdlib cimport getenv
 from libc.string cimport memcpy
 
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout
 from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, MoveTable, Patch, Runs
-
-import os
 
 from nd4jlike.kernels import dispatch
 
@@ -68,7 +67,11 @@ cdef dict tables = {}
 
 
 cdef const MoveTable *kernels() except NULL:
-    return kernels_of(os.environ.get(dispatch.ENVIRONMENT_VARIABLE, ""))
+    # What os.environ sets is set here too, and found in a twentieth of the time.
+    cdef const char *forced = getenv("ND4JLIKE_ISA")
+    if forced is NULL or forced[0] == 0:
+        return kernels_of("")
+    return kernels_of(forced.decode())
 
 
 cdef const MoveTable *kernels_of(str isa) except NULL:
@@ -79,9 +82,11 @@ cdef const MoveTable *kernels_of(str isa) except NULL:
 
 
 cdef void fill_with(Fill *fill, unsigned long long bits, Py_ssize_t itemsize) noexcept nogil:
-    cdef Py_ssize_t at
-    for at in range(FILL_BYTES // itemsize):
-        memcpy(fill.cells + at * itemsize, &bits, <size_t> itemsize)
+    cdef Py_ssize_t done = itemsize
+    memcpy(fill.cells, &bits, <size_t> itemsize)
+    while done < FILL_BYTES:
+        memcpy(fill.cells + done, fill.cells, <size_t> min(done, FILL_BYTES - done))
+        done *= 2
 
 
 cdef void all_of(Box *box, const Layout *layout) noexcept nogil:
@@ -167,13 +172,13 @@ cdef void split_axis(Job *job, int axis) noexcept nogil:
     job.levels[axis] = top + 1
 
 
-cdef void simplify(Nest *nest) noexcept nogil:
+cdef void simplify(Nest *nest, const Nest *given) noexcept nogil:
     """Sort the loops by their distance in the target, slowest first, and join those that run on; loops of one cell go."""
     cdef Loop loops[MAX_LOOPS]
     cdef Loop loop
     cdef int depth = 0, place, i
-    for i in range(nest.depth):
-        loop = nest.loops[i]
+    for i in range(given.depth):
+        loop = given.loops[i]
         if nest.filling:
             loop.source = 0
         if loop.room == 1:
@@ -204,14 +209,14 @@ cdef void simplify(Nest *nest) noexcept nogil:
 
 cdef void run(const Job *job, const Nest *given, const char *source, char *target) noexcept nogil:
     """Move, or fill, what a nest of loops goes over."""
-    cdef Nest nest = given[0]
+    cdef Nest nest
     cdef Loop loop
     cdef int i, fast = -1, last
-    nest.source, nest.target = source, target
+    nest.filling = given.filling
+    nest.source = <const char *> job.fill.cells if given.filling else source
+    nest.target = target
     nest.width = job.target.itemsize
-    if nest.filling:
-        nest.source = <const char *> job.fill.cells
-    simplify(&nest)
+    simplify(&nest, given)
     # Cells that stay side by side are one, wider.
     if nest.depth > 0:
         loop = nest.loops[nest.depth - 1]

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from nd4jlike.buffer cimport allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
 from nd4jlike.moves cimport Box, Change, Fill, all_of, block_of, fill_with, kernels, kernels_of, move, round_up
@@ -19,6 +20,7 @@ cdef enum:
     # Bytes of a target that are worth another thread: waking one costs some 30 us.
     BYTES_PER_THREAD = 1 << 19
     CACHED_LAYOUTS = 64
+    ALIGNMENT = 64  # as every array has it
 
 cdef float LARGEST_FLOAT = 3.4028235e38
 
@@ -126,8 +128,9 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
             target.buffer.fill_known = False
     else:
         if not isinstance(layout, ShapeDescriptor):
-            wanted = described(source.descriptor.shape, layout, element)
-        target = NdArray(wanted)
+            target = array_of(source.descriptor.shape, layout, element)
+        else:
+            target = NdArray(wanted)
         out = target
         if padding_value is None and change.conversion == TO_CODES:
             padding_value = change.zero_point
@@ -138,7 +141,8 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     cdef _Move job = _Move.__new__(_Move)
     job.table = kernels() if isa is None else kernels_of(isa)
     job.source, job.target, job.change = source, target, change
-    fill_with(&job.fill, bits, target.descriptor.layout.itemsize)
+    if target.descriptor.layout.block_count:
+        fill_with(&job.fill, bits, target.descriptor.layout.itemsize)
     job.start(count)
 
     return out
@@ -190,21 +194,29 @@ cdef class _Move:
             box.end[self.axis] = min(box.end[self.axis], end * self.block)
 
         with nogil:
-            move(self.table, source, source_data, target, target_data, &box, &self.fill, &self.change if self.change.conversion >= 0 else NULL)
+            move(self.table, source, source_data, target, target_data, &box, &self.fill if target.block_count else NULL,
+                 &self.change if self.change.conversion >= 0 else NULL)
 
         return 0
 
 
-cdef ShapeDescriptor described(tuple shape, str tag, object dtype):
-    """The dense layout of a tag; made once, as calls repeat."""
+cdef NdArray array_of(tuple shape, str tag, object dtype):
+    """A new array of the dense layout of a tag, which is made and validated once, as calls repeat."""
+    cdef NdArray made
+    cdef ShapeDescriptor layout
     key = (shape, tag, dtype)
     found = layouts.get(key)
     if found is None:
-        found = from_tag(shape, tag, dtype)
+        made = NdArray(from_tag(shape, tag, dtype))
         if len(layouts) >= CACHED_LAYOUTS:
             layouts.pop(next(iter(layouts)), None)
-        layouts[key] = found
-    return found
+        layouts[key] = made.descriptor
+        return made
+    layout = found
+    made = NdArray.__new__(NdArray)
+    made.descriptor = layout
+    made.buffer = allocate(layout.allocLength() * layout.layout.itemsize, 0, ALIGNMENT)
+    return made
 
 
 cdef int conversion_of(object source, object target) except -2:
@@ -242,10 +254,21 @@ cdef object number(str name, object value, object convert):
 
 cdef bint same_order(const Layout *layout, tuple axes, tuple blocks):
     """Whether a layout has its axes and blocks in this order; axes of one element lie anywhere."""
-    cdef int i
-    cdef list mine = [layout.axes[i] for i in range(layout.rank) if layout.shape[layout.axes[i]] > 1]
-    cdef list wanted = [axis for axis in axes if layout.shape[<int> axis] > 1]
-    return mine == wanted and tuple([(layout.block_axes[i], layout.block_sizes[i]) for i in range(layout.block_count)]) == blocks
+    cdef int i, axis, place = 0
+    for i in range(layout.rank):
+        axis = axes[i]
+        if layout.shape[axis] > 1:
+            while layout.shape[layout.axes[place]] <= 1:
+                place += 1
+            if layout.axes[place] != axis:
+                return False
+            place += 1
+    if len(blocks) != layout.block_count:
+        return False
+    for i, (block_axis, size) in enumerate(blocks):
+        if layout.block_axes[i] != block_axis or layout.block_sizes[i] != size:
+            return False
+    return True
 
 
 cdef void span(NdArray array, const char **first, const char **end) noexcept:
