@@ -25,8 +25,11 @@ cdef enum:
     MAX_LOOPS = MAX_RANK + 2 * MAX_BLOCKS + 1
     # Elements that are converted in one go: they, and what they become, stay in a first-level cache.
     CHUNK = 2048
-    # Rows, and columns, of what a kernel turns in one go: the lines at both ends stay in a first-level cache.
-    STRIP = FILLED_COLUMNS
+    LINE = 64
+    # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
+    STRIP_BYTES = 1 << 18
+    # Too few runs for a loop of their own.
+    FEW = 16
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
@@ -45,6 +48,8 @@ cdef struct Nest:
     Py_ssize_t width
     const char *source
     char *target
+    # Bytes to write for each run, where they are more: the others are filled.
+    Py_ssize_t room
     # Whether all of it is filled, and nothing read.
     bint filling
     Loop loops[MAX_LOOPS]
@@ -217,17 +222,24 @@ cdef void run(const Job *job, const Nest *given, const char *source, char *targe
     nest.target = target
     nest.width = job.target.itemsize
     simplify(&nest, given)
-    # Cells that stay side by side are one, wider.
-    if nest.depth > 0:
-        loop = nest.loops[nest.depth - 1]
-        if loop.room == loop.extent and loop.source == loop.target == nest.width:
-            nest.width *= loop.extent
-            nest.depth -= 1
     last = nest.depth - 1
-    if last >= 0 and nest.loops[last].target == nest.width and nest.width in (1, 2, 4, 8):
-        for i in range(last):
-            if nest.loops[i].source == nest.width:
-                fast = i
+    nest.room = 0
+    if last >= 0:
+        loop = nest.loops[last]
+        if loop.room > loop.extent:
+            fast = dense_source(&nest, last)
+            if fast < 0 and (loop.source == nest.width or loop.extent == 1) and loop.target == nest.width and loop.room - loop.extent <= FILLED_COLUMNS:
+                # A run, and after it the fill.
+                nest.room = loop.room * nest.width
+                nest.width *= loop.extent
+                last -= 1
+        elif loop.source == loop.target == nest.width:
+            # Cells that stay side by side are one, wider.
+            nest.width *= loop.extent
+            last -= 1
+    nest.depth = last + 1
+    if last >= 0 and nest.loops[last].target == nest.width and nest.room == 0:
+        fast = dense_source(&nest, last)
     for i in range(nest.depth):
         if nest.loops[i].room > nest.loops[i].extent and (fast < 0 or i < last):
             fill_rest(job, &nest, i)
@@ -238,11 +250,22 @@ cdef void run(const Job *job, const Nest *given, const char *source, char *targe
         copy(job, &nest)
 
 
+cdef int dense_source(const Nest *nest, int last) noexcept nogil:
+    """The loop in front of `last` whose cells, of a width that kernels turn, are neighbours in the source; -1 where there is none."""
+    cdef int i
+    if nest.width in (1, 2, 4, 8):
+        for i in range(last):
+            if nest.loops[i].source == nest.width:
+                return i
+    return -1
+
+
 cdef void fill_rest(const Job *job, const Nest *nest, int at) noexcept nogil:
     """Fill what loop `at` has room for beyond its extent."""
     cdef Nest rest = nest[0]
     cdef int i
     rest.filling = True
+    rest.room = 0
     rest.source = <const char *> job.fill.cells
     rest.target += rest.loops[at].extent * rest.loops[at].target
     rest.loops[at].extent = rest.loops[at].room = rest.loops[at].room - rest.loops[at].extent
@@ -288,10 +311,21 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
     end = nest.source + nest.width
     for i in range(nest.depth):
         end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
-    rows = columns = STRIP
+    # Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
+    # The lines at the other end, which the next rows or columns continue, stay in a second-level cache.
+    rows, columns = down.room, across.extent
+    if size_of(down.source) >= across.target or down.room > down.extent:
+        columns = FILLED_COLUMNS
+        if down.room == down.extent:
+            columns = max(columns, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
+    else:
+        columns = LINE // nest.width
+        rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
     patch.row, patch.column = down.source, across.target
     patch.end = end
-    patch.fill = <const char *> job.fill.cells if job.fill is not NULL else NULL
+    patch.fill = NULL
+    if down.room > down.extent:
+        patch.fill = <const char *> job.fill.cells
     patch.stream = job.stream
     while True:
         row = 0
@@ -315,29 +349,40 @@ cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
     cdef Py_ssize_t index[MAX_LOOPS]
     cdef const char *source = nest.source
     cdef char *target = nest.target
-    cdef const Loop *loop
+    cdef Loop one = Loop(1, 0, 0, 1)
+    cdef const Loop *along = &one
+    cdef const Loop *across = &one
+    cdef Py_ssize_t strip, at
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
-    if nest.depth == 0:
+    if nest.depth == 0 and nest.room == 0:
         memcpy(target, source, <size_t> nest.width)
         return
-    # The loop that is fastest in the source, next to the one that is fastest in the target.
+    # The loop that is fastest in the source, around the one that is fastest in the target.
     for i in range(inner):
         if outer < 0 or size_of(nest.loops[i].source) <= size_of(nest.loops[outer].source):
             outer = i
     for i in range(nest.depth):
         index[i] = 0
-    loop = &nest.loops[inner]
-    runs = Runs(source, target, nest.width, 1, loop.extent, 0, loop.source, 0, loop.target)
+    if outer >= 0 and nest.loops[inner].extent < FEW and nest.loops[outer].extent > nest.loops[inner].extent:
+        inner, outer = outer, inner
+    if inner >= 0:
+        along = &nest.loops[inner]
     if outer >= 0:
-        loop = &nest.loops[outer]
-        runs.outer, runs.source_outer, runs.target_outer = loop.extent, loop.source, loop.target
+        across = &nest.loops[outer]
+    strip = max(FEW, STRIP_BYTES // 4 // max(LINE, max(size_of(along.source), along.target)))
+    runs = Runs(source, target, nest.width, across.extent, 0, across.source, along.source, across.target, along.target, nest.room, NULL)
+    if nest.room:
+        runs.fill = <const char *> job.fill.cells
     while True:
-        runs.source, runs.target = source, target
-        job.table.copy(&runs)
-        if not advance(nest, index, outer, inner, &runs.source, &runs.target):
+        at = 0
+        while at < along.extent:
+            runs.source, runs.target = source + at * along.source, target + at * along.target
+            runs.inner = min(strip, along.extent - at)
+            job.table.copy(&runs)
+            at += strip
+        if not advance(nest, index, outer, inner, &source, &target):
             return
-        source, target = runs.source, runs.target
 
 
 cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *target) noexcept nogil:

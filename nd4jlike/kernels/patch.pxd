@@ -23,6 +23,9 @@ cdef struct Runs:
     char *target
     Py_ssize_t bytes, outer, inner
     Py_ssize_t source_outer, source_inner, target_outer, target_inner
+    # Bytes of the target to write: those from `bytes` on, up to FILL_BYTES of them, come from `fill`.
+    Py_ssize_t room
+    const char *fill
 
 
 # Conversions, all between float32 and something narrower.

@@ -15,7 +15,8 @@ cdef extern from "tiles.h" nogil:
     const int PIECE
     const int PIECES
     const int LINE
-    void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
+    void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column,
+                   Py_ssize_t columns)
     void move_some(int width, int groups, const char **rows, Py_ssize_t offset, char *target, Py_ssize_t column, Py_ssize_t bytes, Py_ssize_t columns)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void stream_end()
@@ -87,11 +88,15 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
     cdef Py_ssize_t tile_columns = PIECES // groups * PIECE // width
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
+    cdef Py_ssize_t farthest = max(0, (groups * PIECE // width - 1) * patch.row) + tile_columns * width
     while column + tile_columns <= end:
-        move_tile(sizeof(cell), groups, stream, source + column * width, patch.row, target + column * patch.column, patch.column)
+        move_tile(sizeof(cell), groups, stream, source + column * width, patch.row, target + column * patch.column, patch.column, tile_columns)
         column += tile_columns
     if column < end:
-        turn_edge(patch, row, column, end, groups, kind)
+        if source + column * width + farthest <= patch.end:
+            move_tile(sizeof(cell), groups, False, source + column * width, patch.row, target + column * patch.column, patch.column, end - column)
+        else:
+            turn_edge(patch, row, column, end, groups, kind)
 
 
 cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
@@ -101,37 +106,40 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     """
     cdef Py_ssize_t width = sizeof(cell)
     cdef Py_ssize_t piece = PIECE // width, line = LINE_BYTES // width
+    cdef Py_ssize_t rows = patch.rows - patch.rows % (PIECES * piece)
     cdef Py_ssize_t top = 0, bottom, left, right, row
     cdef int groups
-    cdef bint whole = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
-    while top < patch.room:
-        bottom = min(top + line, patch.room)
+    cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
+    while top < rows:
+        bottom = min(top + line, rows)
         left = 0
         while left < patch.columns:
             right = min(left + line, patch.columns)
             row = top
-            if whole and min(bottom, patch.rows) == top + line and right == left + line:
+            if stream and bottom == top + line and right == left + line:
                 while row < bottom:
                     turn_rows(patch, row, left, right, PIECES, True, kind)
                     row += PIECES * piece
-            while row + PIECES * piece <= min(bottom, patch.rows):
-                turn_rows(patch, row, left, right, PIECES, False, kind)
-                row += PIECES * piece
-            while row < bottom:
-                # What is left of a line: the largest tile that fits, or the smallest one over the rest.
-                groups = PIECES
-                while groups > 1 and PIECES // groups < 4 and groups * piece > bottom - row:
-                    groups //= 2
-                if row + groups * piece > patch.rows:
-                    turn_edge(patch, row, left, right, groups, kind)
-                elif groups * 2 == PIECES:
-                    turn_rows(patch, row, left, right, (PIECES + 1) // 2, False, kind)
-                else:
-                    turn_rows(patch, row, left, right, (PIECES + 3) // 4, False, kind)
-                row += groups * piece
+            else:
+                while row < bottom:
+                    turn_rows(patch, row, left, right, PIECES, False, kind)
+                    row += PIECES * piece
             left += line
         top += line
-    if whole:
+    # What is left of a line: the largest tile that fits, or the smallest one over the rest.
+    row = rows
+    while row < patch.room:
+        groups = PIECES
+        while groups > 1 and PIECES // groups < 4 and groups * piece > patch.room - row:
+            groups //= 2
+        if row + groups * piece > patch.rows:
+            turn_edge(patch, row, 0, patch.columns, groups, kind)
+        elif groups * 2 == PIECES:
+            turn_rows(patch, row, 0, patch.columns, (PIECES + 1) // 2, False, kind)
+        else:
+            turn_rows(patch, row, 0, patch.columns, (PIECES + 3) // 4, False, kind)
+        row += groups * piece
+    if stream:
         stream_end()
 
 
@@ -166,7 +174,14 @@ cdef inline void copy_pieces(const Runs *runs, Py_ssize_t bytes) noexcept nogil:
 
 cdef void copy(const Runs *runs) noexcept nogil:
     cdef Py_ssize_t i, j
-    if runs.bytes == 4:
+    cdef char *target
+    if runs.room > runs.bytes:
+        for i in range(runs.outer):
+            for j in range(runs.inner):
+                target = runs.target + i * runs.target_outer + j * runs.target_inner
+                copy_run(target, runs.source + i * runs.source_outer + j * runs.source_inner, runs.bytes)
+                copy_run(target + runs.bytes, runs.fill, runs.room - runs.bytes)
+    elif runs.bytes == 4:
         copy_cells[uint32_t](runs, NULL)
     elif runs.bytes == 1:
         copy_cells[uint8_t](runs, NULL)

@@ -82,6 +82,8 @@ WORD void stream_vector(char *target, vbytes value)
 #endif
 }
 
+WORD void prefetch(const char *source) { __builtin_prefetch(source); }
+
 /* Before others may see what was streamed. */
 WORD void stream_end(void)
 {
@@ -183,8 +185,8 @@ WORD void turn(int width, vbytes *cells)
 }
 
 /* Rows of a tile are `row` apart; cells of a row, next to each other, become columns that are `column` apart. Reads groups * PIECE / width rows,
- * of each PIECES / groups * PIECE bytes; writes groups * PIECE bytes of each of PIECES / groups * PIECE / width columns. */
-WORD void move_tile(int width, int groups, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+ * of each PIECES / groups * PIECE bytes; writes groups * PIECE bytes of each of the first `columns` of PIECES / groups * PIECE / width columns. */
+WORD void move_tile(int width, int groups, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, ptrdiff_t columns)
 {
     vbytes cells[PIECE];
     const int count = PIECE / width;
@@ -202,7 +204,8 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
             stream_vector(target + k * column, cells[k]);
         else
             _Pragma("GCC unroll 4") for (int group = 0; group < PIECES / groups; group++)
-                store_pieces(target + (group * count + k) * column, cells[k], groups, group);
+                if (group * count + k < columns)
+                    store_pieces(target + (group * count + k) * column, cells[k], groups, group);
     }
 }
 
