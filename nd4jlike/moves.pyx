@@ -6,6 +6,7 @@ handed to a kernel: a tile that changes rows into columns, or a copy of runs.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
 from libc.string cimport memcpy
 
@@ -28,8 +29,6 @@ cdef enum:
     LINE = 64
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
-    # Too few runs for a loop of their own.
-    FEW = 16
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
@@ -61,7 +60,8 @@ cdef struct Job:
     const Layout *target
     const Box *box
     const Fill *fill
-    bint stream
+    # Of the elements that are moved.
+    Py_ssize_t bytes
     # Of each axis: the elements of one step of each digit, fastest first, and whether the slowest digit has equal strides all the way.
     int levels[MAX_RANK]
     Py_ssize_t steps[MAX_RANK][MAX_LEVELS]
@@ -304,6 +304,7 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
     cdef const char *end
     cdef Patch patch
     cdef int i, size = 0
+    cdef bint scattered
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -311,22 +312,25 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
     end = nest.source + nest.width
     for i in range(nest.depth):
         end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
+    # Lines that are far apart at both ends are written twice as fast past the caches long before these are full.
+    scattered = min(size_of(down.source), across.target) > LINE
+    patch.stream = job.bytes > (streamed_bytes // 6 if scattered else streamed_bytes) and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     # Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
-    # The lines at the other end, which the next rows or columns continue, stay in a second-level cache.
+    # The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     rows, columns = down.room, across.extent
-    if size_of(down.source) >= across.target or down.room > down.extent:
+    if down.room > down.extent:
         columns = FILLED_COLUMNS
-        if down.room == down.extent:
-            columns = max(columns, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
-    else:
-        columns = LINE // nest.width
-        rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
+    elif not patch.stream:
+        if size_of(down.source) >= across.target:
+            columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
+        else:
+            columns = LINE // nest.width
+            rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
     patch.row, patch.column = down.source, across.target
     patch.end = end
     patch.fill = NULL
     if down.room > down.extent:
         patch.fill = <const char *> job.fill.cells
-    patch.stream = job.stream
     while True:
         row = 0
         while row < down.extent:
@@ -364,13 +368,11 @@ cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
             outer = i
     for i in range(nest.depth):
         index[i] = 0
-    if outer >= 0 and nest.loops[inner].extent < FEW and nest.loops[outer].extent > nest.loops[inner].extent:
-        inner, outer = outer, inner
     if inner >= 0:
         along = &nest.loops[inner]
     if outer >= 0:
         across = &nest.loops[outer]
-    strip = max(FEW, STRIP_BYTES // 4 // max(LINE, max(size_of(along.source), along.target)))
+    strip = max(16, STRIP_BYTES // 4 // max(LINE, max(size_of(along.source), along.target)))
     runs = Runs(source, target, nest.width, across.extent, 0, across.source, along.source, across.target, along.target, nest.room, NULL)
     if nest.room:
         runs.fill = <const char *> job.fill.cells
@@ -432,12 +434,13 @@ cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *t
 
 
 cdef void move_bits(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
-                    const Fill *fill, bint stream) noexcept nogil:
-    """What `move` does where the bits stay; item sizes are equal."""
+                    const Fill *fill, Py_ssize_t bytes) noexcept nogil:
+    """What `move` does where the bits stay; item sizes are equal. `bytes`: of the elements."""
     cdef Job job
     cdef Nest nest
     cdef int axis
-    job.table, job.source, job.target, job.box, job.fill, job.stream = table, source_layout, target_layout, box, fill, stream
+    job.table, job.source, job.target, job.box, job.fill = table, source_layout, target_layout, box, fill
+    job.bytes = bytes
     for axis in range(target_layout.rank):
         if box.first[axis] >= box.end[axis]:
             return
@@ -454,7 +457,7 @@ cdef void move(const MoveTable *table, const Layout *source_layout, const char *
     for axis in range(target_layout.rank):
         bytes *= box.end[axis] - box.first[axis]
     if change is NULL:
-        move_bits(table, source_layout, source, target_layout, target, box, fill, bytes > streamed_bytes)
+        move_bits(table, source_layout, source, target_layout, target, box, fill, bytes)
     else:
         convert(table, source_layout, source, target_layout, target, box, fill, change)
 
@@ -509,7 +512,7 @@ cdef void convert_chunk(const MoveTable *table, const Layout *source_layout, con
     cdef float after[CHUNK]
     cdef Layout layout
     dense(&layout, target_layout, box, source_layout.itemsize)
-    move_bits(table, source_layout, source, &layout, <char *> before, box, NULL, False)
+    move_bits(table, source_layout, source, &layout, <char *> before, box, NULL, 0)
     table.convert[change.conversion](before, after, count, change.scale, change.zero_point)
     layout.itemsize = target_layout.itemsize
-    move_bits(table, &layout, <const char *> after, target_layout, target, box, fill, False)
+    move_bits(table, &layout, <const char *> after, target_layout, target, box, fill, 0)

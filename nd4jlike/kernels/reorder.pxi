@@ -17,7 +17,8 @@ cdef extern from "tiles.h" nogil:
     const int LINE
     void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column,
                    Py_ssize_t columns)
-    void move_some(int width, int groups, const char **rows, Py_ssize_t offset, char *target, Py_ssize_t column, Py_ssize_t bytes, Py_ssize_t columns)
+    void move_some(int width, int groups, const char **rows, Py_ssize_t offset, const char *rest, char *target, Py_ssize_t column, Py_ssize_t bytes,
+                   Py_ssize_t columns)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void stream_end()
     vhalves half_of_f32(vf32 value)
@@ -73,12 +74,14 @@ cdef inline void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column
             if patch.room <= patch.rows:
                 for i in range(valid, tile_rows):
                     rows[i] = rows[0]
-        if groups == PIECES:
-            move_some(sizeof(cell), PIECES, rows, offset, target + column * patch.column, patch.column, bytes, count)
+        if groups == PIECES and valid * width <= PIECE and bytes == PIECES * PIECE:
+            move_some(sizeof(cell), PIECES, rows, offset, patch.fill, target + column * patch.column, patch.column, PIECES * PIECE, count)
+        elif groups == PIECES:
+            move_some(sizeof(cell), PIECES, rows, offset, NULL, target + column * patch.column, patch.column, bytes, count)
         elif groups * 2 == PIECES:
-            move_some(sizeof(cell), (PIECES + 1) // 2, rows, offset, target + column * patch.column, patch.column, bytes, count)
+            move_some(sizeof(cell), (PIECES + 1) // 2, rows, offset, NULL, target + column * patch.column, patch.column, bytes, count)
         else:
-            move_some(sizeof(cell), (PIECES + 3) // 4, rows, offset, target + column * patch.column, patch.column, bytes, count)
+            move_some(sizeof(cell), (PIECES + 3) // 4, rows, offset, NULL, target + column * patch.column, patch.column, bytes, count)
         column += tile_columns
 
 

@@ -82,8 +82,6 @@ WORD void stream_vector(char *target, vbytes value)
 #endif
 }
 
-WORD void prefetch(const char *source) { __builtin_prefetch(source); }
-
 /* Before others may see what was streamed. */
 WORD void stream_end(void)
 {
@@ -96,8 +94,14 @@ WORD void stream_end(void)
 WORD void copy_some(char *target, const char *source, ptrdiff_t bytes)
 {
 #if VECTOR_BYTES == 64
-    __mmask64 mask = bytes < 64 ? ((__mmask64)1 << bytes) - 1 : ~(__mmask64)0;
-    _mm512_mask_storeu_epi8(target, mask, _mm512_maskz_loadu_epi8(mask, source));
+    /* The narrowest vector: what a mask leaves out crosses cache lines nevertheless. */
+    const uint64_t mask = bytes < 64 ? ((uint64_t)1 << bytes) - 1 : ~(uint64_t)0;
+    if (bytes <= 16)
+        _mm_mask_storeu_epi8(target, (__mmask16)mask, _mm_maskz_loadu_epi8((__mmask16)mask, source));
+    else if (bytes <= 32)
+        _mm256_mask_storeu_epi8(target, (__mmask32)mask, _mm256_maskz_loadu_epi8((__mmask32)mask, source));
+    else
+        _mm512_mask_storeu_epi8(target, mask, _mm512_maskz_loadu_epi8(mask, source));
 #else
     /* The last bytes overlap the first ones, all of them loaded before any is stored. */
     if (bytes >= 16) {
@@ -140,9 +144,18 @@ WORD void copy_run(char *target, const char *source, ptrdiff_t bytes)
 WORD void store_some(char *target, vbytes value, int groups, int group, ptrdiff_t bytes)
 {
 #if VECTOR_BYTES == 64
-    /* The masked store starts before `target`, and writes nothing there. */
-    __mmask64 mask = (((__mmask64)1 << bytes) - 1) << (group * groups * PIECE);
-    _mm512_mask_storeu_epi8(target - group * groups * PIECE, mask, (__m512i)value);
+    const uint64_t mask = ((uint64_t)1 << bytes) - 1;
+    if (groups == 4)
+        _mm512_mask_storeu_epi8(target, mask, (__m512i)value);
+    else if (groups == 2)
+        _mm256_mask_storeu_epi8(target, (__mmask32)mask, group ? _mm512_extracti64x4_epi64((__m512i)value, 1) : _mm512_castsi512_si256((__m512i)value));
+    else
+        switch (group) {
+        case 0: _mm_mask_storeu_epi8(target, (__mmask16)mask, _mm512_castsi512_si128((__m512i)value)); break;
+        case 1: _mm_mask_storeu_epi8(target, (__mmask16)mask, _mm512_extracti32x4_epi32((__m512i)value, 1)); break;
+        case 2: _mm_mask_storeu_epi8(target, (__mmask16)mask, _mm512_extracti32x4_epi32((__m512i)value, 2)); break;
+        default: _mm_mask_storeu_epi8(target, (__mmask16)mask, _mm512_extracti32x4_epi32((__m512i)value, 3));
+        }
 #else
     /* Room on both sides that no copy reaches: the compiler does not see that, and warns. */
     vbytes cells[3] = {{0}, value, {0}};
@@ -209,14 +222,16 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
     }
 }
 
-/* The same for rows at any addresses, `offset` added, and for the first `bytes` bytes of the first `columns` columns. */
-WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t offset, char *target, ptrdiff_t column, ptrdiff_t bytes, ptrdiff_t columns)
+/* The same for rows at any addresses, `offset` added, and for the first `bytes` bytes of the first `columns` columns. `rest`: where all pieces of a
+ * column but the first come from, NULL for the rows. */
+WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t offset, const char *rest, char *target, ptrdiff_t column, ptrdiff_t bytes,
+                    ptrdiff_t columns)
 {
     vbytes cells[PIECE];
     const int count = PIECE / width;
     _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
     {
-#define PIECE_AT(s) (rows[k + (s) % groups * count] + offset + (s) / groups * PIECE)
+#define PIECE_AT(s) (rest && (s) % groups ? rest : rows[k + (s) % groups * count] + offset + (s) / groups * PIECE)
         cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
 #undef PIECE_AT
     }
