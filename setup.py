@@ -36,13 +36,17 @@ LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
 
 
-def extension(module, flags=()):
+# What a kernel's text calls inline is inlined: its vectors are in registers, its constants gone.
+KERNEL_MACROS = [("CYTHON_INLINE", "inline __attribute__((always_inline))")]
+
+
+def extension(module, flags=(), macros=()):
     """One compiled module, its source named after it."""
     source = module.replace(".", "/") + (".c" if module == "nd4jlike._cyutility" else ".pyx")
     return Extension(
         module,
         [source],
-        define_macros=MACROS,
+        define_macros=[*MACROS, *macros],
         extra_compile_args=[*FLAGS, *flags],
         extra_link_args=LINK_FLAGS,
         include_dirs=["nd4jlike/kernels"],
@@ -53,7 +57,7 @@ def extension(module, flags=()):
 
 extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
-extensions += [extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa]) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags]
+extensions += [extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags]
 extensions.append(extension("nd4jlike._cyutility"))
 
 setup(

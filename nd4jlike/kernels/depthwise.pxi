@@ -1,13 +1,13 @@
 # The depthwise kernels: one text, compiled once for each instruction set (ADR 0004).
 from cpython.pycapsule cimport PyCapsule_New
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
 
 include "simd.pxi"
 include "depthwise_tile.pxi"
 include "depthwise_band.pxi"
-include "depthwise_bytes.pxi"
+include "depthwise_quads.pxi"
 include "depthwise_float.pxi"
 include "depthwise_planes.pxi"
 include "depthwise_driver.pxi"

@@ -281,8 +281,8 @@ cdef void run_f32(const Problem *problem, const void *x, void *y, void *scratch,
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    if in_bytes(problem):
-        run_bytes(problem, <const char *> x, <char *> y, begin, end)
+    if (<const int *> problem.packed)[QUADS_FLAG]:
+        run_quads(problem, <const char *> x, <char *> y, begin, end)
         return
     run(problem, <const vi32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
 
@@ -300,7 +300,8 @@ cdef Py_ssize_t scratch_bytes_f32(const Problem *problem) noexcept nogil:
 
 cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
-    return 0 if in_bytes(problem) else prepare(&job, problem, <const vi32 *> NULL, True)
+    cdef Quads quads
+    return 0 if prepare_quads(&quads, problem) else prepare(&job, problem, <const vi32 *> NULL, True)
 
 
 cdef Py_ssize_t packed_bytes_f32(const Problem *problem) noexcept nogil:
@@ -314,8 +315,9 @@ cdef Py_ssize_t packed_bytes_f32(const Problem *problem) noexcept nogil:
 
 cdef Py_ssize_t packed_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
-    if in_bytes(problem):
-        return packed_bytes_bytes(problem)
+    cdef Quads quads
+    if prepare_quads(&quads, problem):
+        return packed_bytes_quads(&quads)
     prepare(&job, problem, <const vi32 *> NULL, True)
     return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
 
@@ -366,8 +368,9 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
     cdef Py_ssize_t lane, channel, row, column, first_row, first_column
     cdef int folded, first, second, shift, plain = True
     cdef long long products
-    if in_bytes(problem):
-        pack_bytes(problem, weights, bias, requantization, packed)
+    cdef Quads quads
+    if prepare_quads(&quads, problem):
+        pack_quads(&quads, problem, <const signed char *> weights, <const int *> bias, requantization, <char *> packed)
         return
     prepare(&job, problem, <const vi32 *> NULL, True)
     for lane in range(job.blocks * LANES):

@@ -15,10 +15,11 @@ cdef enum:
     PLAIN
 
 cdef enum:
-    # Before the first packed block: whether all weights are finite, whether the rescaling may be PLAIN.
+    # Before the first packed block: whether all weights are finite, whether the rescaling may be PLAIN, whether it is a problem for quads.
     HEADER_BYTES = 64
     FINITE_FLAG = 0
     PLAIN_FLAG = 1
+    QUADS_FLAG = 2
     # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30

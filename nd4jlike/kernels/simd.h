@@ -23,7 +23,8 @@
 #define VECTOR_BYTES 16
 #endif
 
-enum { LANES = VECTOR_BYTES / 4 };
+/* PASS_ROWS x TILE_COLUMNS: outputs of which two vectors each fit the registers. */
+enum { LANES = VECTOR_BYTES / 4, PASS_ROWS = VECTOR_BYTES == 64 ? 2 : 1, TILE_COLUMNS = 4 };
 
 /* Aligned like their elements: loads and stores accept any address. */
 typedef float vf32 __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
@@ -50,6 +51,14 @@ WORD vi32 max_i32(vi32 a, vi32 b) { return (vi32)_mm512_max_epi32((__m512i)a, (_
 /* value < bound ? bound : value and value > bound ? bound : value: a NaN value stays, as in std::min(std::max(x, lo), hi). */
 WORD vf32 at_least_f32(vf32 value, vf32 bound) { return (vf32)_mm512_max_ps((__m512)bound, (__m512)value); }
 WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)_mm512_min_ps((__m512)bound, (__m512)value); }
+
+WORD vi32 round_f32(vf32 value) { return (vi32)_mm512_cvtps_epi32((__m512)value); }
+WORD vf32 with_sign_of(vf32 magnitude, vf32 sign)
+{
+    return (vf32)_mm512_ternarylogic_epi32((__m512i)magnitude, (__m512i)sign, _mm512_set1_epi32(INT32_MIN), 0xF8);
+}
+WORD vf32 larger_magnitude(vf32 a, vf32 b) { return (vf32)_mm512_range_ps((__m512)a, (__m512)b, 11); }
+WORD int any_above(vf32 value, float bound) { return _mm512_cmp_ps_mask((__m512)value, _mm512_set1_ps(bound), _CMP_GT_OQ) != 0; }
 
 WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) - 1u); }
 
@@ -97,6 +106,11 @@ WORD vi32 min_i32(vi32 a, vi32 b) { return (vi32)_mm256_min_epi32((__m256i)a, (_
 WORD vi32 max_i32(vi32 a, vi32 b) { return (vi32)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 WORD vf32 at_least_f32(vf32 value, vf32 bound) { return (vf32)_mm256_max_ps((__m256)bound, (__m256)value); }
 WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)_mm256_min_ps((__m256)bound, (__m256)value); }
+
+WORD vi32 round_f32(vf32 value) { return (vi32)_mm256_cvtps_epi32((__m256)value); }
+WORD vf32 with_sign_of(vf32 magnitude, vf32 sign) { return (vf32)((vi32)magnitude | ((vi32)sign & INT32_MIN)); }
+WORD vf32 larger_magnitude(vf32 a, vf32 b) { return (vf32)_mm256_max_ps((__m256)a, (__m256)((vi32)b & INT32_MAX)); }
+WORD int any_above(vf32 value, float bound) { return _mm256_movemask_ps(_mm256_cmp_ps((__m256)value, _mm256_set1_ps(bound), _CMP_GT_OQ)) != 0; }
 
 WORD __m256i first_lanes(ptrdiff_t count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
 
@@ -163,7 +177,17 @@ WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { memcpy(target, &value, (size_t)count * sizeof(float)); }
 
+WORD vf32 with_sign_of(vf32 magnitude, vf32 sign) { return (vf32)((vi32)magnitude | ((vi32)sign & INT32_MIN)); }
+WORD vf32 larger_magnitude(vf32 a, vf32 b)
+{
+    vf32 magnitude = (vf32)((vi32)b & INT32_MAX);
+    return (vf32)select_i32(a > magnitude, (vi32)a, (vi32)magnitude);
+}
+
 #if defined(__SSE2__)
+
+WORD vi32 round_f32(vf32 value) { return (vi32)_mm_cvtps_epi32((__m128)value); }
+WORD int any_above(vf32 value, float bound) { return _mm_movemask_ps(_mm_cmpgt_ps((__m128)value, _mm_set1_ps(bound))) != 0; }
 
 /* Each byte into the top of its lane, then shifted down with its sign. */
 WORD vi32 widen_i8(vi8 value)
@@ -179,6 +203,20 @@ WORD vi8 narrow_i32(vi32 value)
 }
 
 #else
+
+/* 1.5 * 2**23: one unit in the last place of the sum is 1, so the addition itself rounds; beyond 2**21 any integer as far away will do. */
+WORD vi32 round_f32(vf32 value)
+{
+    const vf32 magic = splat_f32(12582912.0f);
+    return (vi32)(at_most_f32(at_least_f32(value, splat_f32(-2097152.0f)), splat_f32(2097152.0f)) + magic) - (vi32)magic;
+}
+WORD int any_above(vf32 value, float bound)
+{
+    int above = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        above |= value[lane] > bound;
+    return above;
+}
 
 WORD vi32 widen_i8(vi8 value) { return __builtin_convertvector(value, vi32); }
 WORD vi8 narrow_i32(vi32 value) { return __builtin_convertvector(value, vi8); }
@@ -291,9 +329,7 @@ WORD vi32 requantize_float(vi32 sum, vf32 scale, vf32 low, vf32 high)
     return (vi32)(at_most_f32(at_least_f32(value, low), high) + magic) - (vi32)magic;
 }
 
-/* Bytes: one int8 of VECTOR_BYTES neighbouring channels. Four taps of them, interleaved, are four vectors of quads: the four taps of one channel
- * in each lane. The order of the channels is that of the unpack instructions, which the pack instructions undo: within each run of 16 channels,
- * quads k hold channels 4*k to 4*k+3. */
+/* Bytes: one int8 of VECTOR_BYTES neighbouring channels, whose sums are QUADS vectors of int32. */
 enum { QUADS = 4 };
 
 #if VECTOR_BYTES == 64
@@ -307,12 +343,25 @@ WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count)
     _mm512_mask_storeu_epi8(target, (__mmask64)(((uint64_t)1 << count) - 1), (__m512i)value);
 }
 #define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
+/* Runs of 4 bytes as a matrix of 4x4: in steps it is transposed, and in_order undoes that. */
+WORD vbytes in_steps(vbytes value)
+{
+    return (vbytes)_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), (__m512i)value);
+}
+WORD vbytes order_of(int steps)
+{
+    const __m512i as_is = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return steps ? in_steps((vbytes)as_is) : (vbytes)as_is;
+}
+WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi32((__m512i)order, (__m512i)value); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a, (__m512i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
+WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm512_packus_epi16((__m512i)a, (__m512i)b); }
+WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm512_min_epi8((__m512i)value, (__m512i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
-WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {
-    return (vi16)_mm512_min_epi16(_mm512_max_epi16((__m512i)value, (__m512i)low), (__m512i)high);
+    return (vbytes)_mm512_min_epi8(_mm512_max_epi8((__m512i)value, (__m512i)low), (__m512i)high);
 }
 
 #else
@@ -327,31 +376,32 @@ WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memc
 
 #if VECTOR_BYTES == 32
 
-#define UNPACK(half, bits, a, b) ((vbytes)_mm256_unpack##half##_epi##bits((__m256i)(a), (__m256i)(b)))
+/* Packing works within 16 bytes: runs of 4 bytes, as a matrix of 2x4, are transposed afterwards. */
+WORD vbytes order_of(int steps)
+{
+    (void)steps;
+    return (vbytes)_mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+}
+WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm256_permutevar8x32_epi32((__m256i)value, (__m256i)order); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a, (__m256i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
+WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm256_packus_epi16((__m256i)a, (__m256i)b); }
+WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm256_min_epi8((__m256i)value, (__m256i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
-WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {
-    return (vi16)_mm256_min_epi16(_mm256_max_epi16((__m256i)value, (__m256i)low), (__m256i)high);
+    return (vbytes)_mm256_min_epi8(_mm256_max_epi8((__m256i)value, (__m256i)low), (__m256i)high);
 }
 
 #elif defined(__SSE2__)
 
-#define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
+WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm_packus_epi16((__m128i)a, (__m128i)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
-WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high) { return (vi16)_mm_min_epi16(_mm_max_epi16((__m128i)value, (__m128i)low), (__m128i)high); }
 
 #else
 
-/* Byte masks of the four unpack instructions, by name. */
-#define UNPACK_lo_8 {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
-#define UNPACK_hi_8 {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
-#define UNPACK_lo_16 {0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23}
-#define UNPACK_hi_16 {8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31}
-#define UNPACK(half, bits, a, b) __builtin_shuffle((a), (b), (vbytes)UNPACK_##half##_##bits)
 WORD int16_t saturated_i16(int32_t value) { return (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value); }
 WORD vi16 pack_i32(vi32 a, vi32 b)
 {
@@ -371,6 +421,15 @@ WORD vbytes pack_i16(vi16 a, vi16 b)
     }
     return packed;
 }
+WORD vbytes pack_u16(vi16 a, vi16 b)
+{
+    vbytes packed;
+    for (int lane = 0; lane < 2 * LANES; lane++) {
+        packed[lane] = (int8_t)(a[lane] < 0 ? 0 : a[lane] > UINT8_MAX ? UINT8_MAX : a[lane]);
+        packed[lane + 2 * LANES] = (int8_t)(b[lane] < 0 ? 0 : b[lane] > UINT8_MAX ? UINT8_MAX : b[lane]);
+    }
+    return packed;
+}
 WORD vi16 add_saturated_i16(vi16 a, vi16 b)
 {
     vi16 sum;
@@ -378,16 +437,32 @@ WORD vi16 add_saturated_i16(vi16 a, vi16 b)
         sum[lane] = saturated_i16(a[lane] + b[lane]);
     return sum;
 }
-WORD vi16 clamp_i16(vi16 value, vi16 low, vi16 high)
+
+#endif
+#endif
+
+#if VECTOR_BYTES == 16
+
+WORD vbytes order_of(int steps) { return (int8_t)steps - (vbytes){0}; }
+WORD vbytes in_order(vbytes value, vbytes order)
 {
-    vi16 below = value < low, above = value > high;
-    value = (below & low) | (~below & value);
+    (void)order;
+    return value;
+}
+WORD vbytes at_most_i8(vbytes value, vbytes high)
+{
+    vbytes above = value > high;
     return (above & high) | (~above & value);
+}
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
+{
+    vbytes below = value < low, above = value > high;
+    return (above & high) | (~above & ((below & low) | (~below & value)));
 }
 
 #endif
-#endif
 
+WORD vbytes splat_i8(int value) { return (int8_t)value - (vbytes){0}; }
 WORD vi16 splat_i16(int value) { return (int16_t)value - (vi16){0}; }
 
 WORD vbytes load_bytes(const int8_t *source, ptrdiff_t count) { return count >= VECTOR_BYTES ? *(const vbytes *)source : load_part_bytes(source, count); }
@@ -400,7 +475,13 @@ WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
         store_part_bytes(target, value, count);
 }
 
-/* Four taps interleaved. */
+/* Cells: the same four rows of the image for each channel, in the order of the channels, in CELL_PLANES planes of one int32 lane a channel.
+ * VNNI takes all four bytes at once, unsigned: they are offset by INPUT_OFFSET, which whoever packs the weights takes back out of the bias.
+ * Elsewhere a plane has two rows as int16. put_weights lays four taps out to match, planes `pitch` lanes apart. */
+#if defined(__AVX512VNNI__)
+
+enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1 };
+
 WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
 {
     vbytes ab = UNPACK(lo, 8, a, b), cd = UNPACK(lo, 8, c, d);
@@ -412,47 +493,77 @@ WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
     quads[3] = (vi32)UNPACK(hi, 16, ab, cd);
 }
 
-/* The weights of four taps as dot_quads takes them: WEIGHT_VECTORS vectors, `pitch` apart (put_weights: lanes, dot_quads: vectors). The instruction of VNNI takes unsigned inputs:
- * they are offset by INPUT_OFFSET, which whoever packs the weights takes back out of the bias. */
-#if defined(__AVX512VNNI__)
-
-enum { WEIGHT_VECTORS = 1, INPUT_OFFSET = 128 };
-
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
 {
     (void)pitch;
     *lane = (int32_t)((uint32_t)(a & 0xFF) | (uint32_t)(b & 0xFF) << 8 | (uint32_t)(c & 0xFF) << 16 | (uint32_t)(d & 0xFF) << 24);
 }
-WORD vi32 dot_quads(vi32 sum, vi32 quads, const vi32 *weights, ptrdiff_t pitch)
+WORD vi32 blank_cells(int value) { return splat_i32((int32_t)(((uint32_t)(value + 128) & 0xFF) * 0x01010101u)); }
+/* The unpack instructions work within 16 bytes: to leave cells in the order of the channels, they want channels in steps of 4. */
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, ptrdiff_t count, const int ordered)
 {
-    (void)pitch;
-    return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)(quads ^ splat_i32((int32_t)0x80808080)), (__m512i)weights[0]);
+    const vbytes offset = splat_i8(INPUT_OFFSET);
+    vbytes rows[GROUP] = {load_bytes(a, count) ^ offset, load_bytes(b, count) ^ offset, load_bytes(c, count) ^ offset, load_bytes(d, count) ^ offset};
+    (void)plane;
+    if (ordered)
+        for (int i = 0; i < GROUP; i++)
+            rows[i] = in_steps(rows[i]);
+    quads_of((vi32 *)target, rows[0], rows[1], rows[2], rows[3]);
 }
+WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
 
 #else
 
-enum { WEIGHT_VECTORS = 2, INPUT_OFFSET = 0 };
+enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0 };
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
 {
-    lane[0] = cell_i32(a, c);
-    lane[pitch] = cell_i32(b, d);
+    lane[0] = cell_i32(a, b);
+    lane[pitch] = cell_i32(c, d);
 }
-WORD vi32 dot_quads(vi32 sum, vi32 quads, const vi32 *weights, ptrdiff_t pitch)
+WORD vi32 blank_cells(int value) { return splat_i32(cell_i32(value, value)); }
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, ptrdiff_t count, const int ordered)
 {
-    vi16 even = (vi16)((vu16)quads << 8) >> 8, odd = (vi16)quads >> 8;
-    return dot_i16(dot_i16(sum, (vi32)even, weights[0]), (vi32)odd, weights[pitch]);
+    (void)ordered;
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES) {
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, count - i);
+        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, count - i);
+    }
 }
+WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
 
 #endif
 
-/* From rescaled sums to bytes in the order of the channels: zero point, clamp, narrow; saturating all the way, so no sum is too large. */
-WORD vbytes bytes_of(vi32 a, vi32 b, vi32 c, vi32 d, vi16 zero_point, vi16 low, vi16 high)
+/* From the rescaled sums of VECTOR_BYTES neighbouring channels to their bytes: zero point, narrow, clamp; saturating all the way, so no sum is too large. */
+WORD vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
 {
-    vi16 first = clamp_i16(add_saturated_i16(pack_i32(a, b), zero_point), low, high);
-    vi16 second = clamp_i16(add_saturated_i16(pack_i32(c, d), zero_point), low, high);
-    return pack_i16(first, second);
+    return in_order(clamp_i8(pack_i16(add_saturated_i16(first, zero_point), add_saturated_i16(second, zero_point)), low, high), order);
 }
+
+/* The same where zero point and lower bound are both -128, as behind a fused relu: the unsigned narrowing does all but the upper bound. */
+WORD vbytes positive_channels_of(vi16 first, vi16 second, vbytes high, vbytes order)
+{
+    return in_order(at_most_i8(pack_u16(first, second) ^ splat_i8(-128), high), order);
+}
+
+/* XNNPACK's float scale, rounded half to even, for the saturating narrowing of channels_of. What is too large for an int32 would become the least one. */
+WORD vi32 round_scaled(vi32 sum, vf32 scale) { return round_f32(at_most_f32(__builtin_convertvector(sum, vf32) * scale, splat_f32(1 << 30))); }
+/* The same where no product comes near it. */
+WORD vi32 round_small(vi32 sum, vf32 scale) { return round_f32(__builtin_convertvector(sum, vf32) * scale); }
+
+/* What requantize_plain gives, in float32, unless a lane of `worst` comes near a half: rounding twice is rounding once with the magnitude
+ * raised by `step`, half of the last place that the first rounding kept (ADR 0006). Where `positive`, lanes below 0 may be off: a clamp hides them. */
+WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int positive)
+{
+    vf32 value = __builtin_convertvector(sum, vf32);
+    value = value * scale + (positive ? step : with_sign_of(step, value));
+    vi32 rounded = round_f32(value);
+    *worst = larger_magnitude(*worst, value - __builtin_convertvector(rounded, vf32));
+    return rounded;
+}
+
+/* Up to 257, a value is off by less than 2**-14 (two roundings of 2**-24 each in the product, one in the sum); beyond, the result saturates. */
+WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); }
 
 /* Arithmetic that wraps, for the constants folded into the bias. */
 WORD int32_t wrapping_add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }

@@ -23,15 +23,29 @@ cdef extern from "simd.h" nogil:
     ctypedef signed char vbytes
     const int QUADS
     const int VECTOR_BYTES
-    const int WEIGHT_VECTORS
+    const int PASS_ROWS
+    const int TILE_COLUMNS
+    const int CELL_PLANES
     const int INPUT_OFFSET
+    const int GROUP
+    const int UNORDERED
+    vi16 pack_i32(vi32 a, vi32 b)
     vi16 splat_i16(int value)
-    vbytes load_bytes(const signed char *source, Py_ssize_t count)
+    vi32 blank_cells(int value)
     void store_bytes(signed char *target, vbytes value, Py_ssize_t count)
-    void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
+    void interleave(
+        char *target, Py_ssize_t plane, const signed char *a, const signed char *b, const signed char *c, const signed char *d, Py_ssize_t count,
+        const int ordered)
     void put_weights(int *lane, Py_ssize_t pitch, int a, int b, int c, int d)
-    vi32 dot_quads(vi32 sum, vi32 quads, const vi32 *weights, Py_ssize_t pitch)
-    vbytes bytes_of(vi32 a, vi32 b, vi32 c, vi32 d, vi16 zero_point, vi16 low, vi16 high)
+    vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights)
+    vi32 round_scaled(vi32 sum, vf32 scale)
+    vi32 round_small(vi32 sum, vf32 scale)
+    vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int positive)
+    bint near_a_tie(vf32 worst)
+    vbytes order_of(int steps)
+    vbytes splat_i8(int value)
+    vbytes positive_channels_of(vi16 first, vi16 second, vbytes high, vbytes order)
+    vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
     int wrapping_add(int a, int b)
     int wrapping_multiply(int a, int b)
 

@@ -1,0 +1,536 @@
+# int8 by quads: four input rows interleaved, so that one multiplication of a lane covers four taps of a filter's column.
+#
+# A strip is a few output columns of one tile of output rows. Its input rows, in groups of four, go through the registers once into cells on the
+# stack: one cell of a channel holds the bytes of the four rows of a group. All columns of the filter and all rows of the tile read these cells.
+# Rows and columns outside the image become zero points there, so nothing after it knows a border.
+# Where few channels lie side by side without a gap (`flat`), a row is one run of bytes and a vector covers several columns; else each column has
+# the cells of one vector of channels. The stack holds the same few cells whatever the channels or the image; nothing is allocated.
+
+cdef enum:
+    # Output rows of a tile, at most.
+    TILE_ROWS = 2
+    # Sums that are accumulated at a time.
+    PAIR = 2
+    # Bytes of cells on the stack, and what a strip aims at: both leave a first-level cache room for the weights.
+    CELL_BYTES = 64 << 10
+    STRIP_BYTES = 18 << 10
+    # Groups of the tallest filter that is computed here.
+    MAX_GROUPS = 16
+    # Channels from which on a column of its own is worth a vector.
+    MIN_CHANNELS = 12
+
+# How sums are rescaled, besides TWICE, ONCE and PLAIN: as ONCE, where no product comes near the limits.
+cdef enum:
+    SMALL = 16
+
+# Vectors of each of the QUADS sums before the weights of a block.
+cdef enum:
+    QUADS_BIAS
+    QUADS_MULTIPLIER
+    QUADS_LEFT
+    QUADS_RIGHT
+    QUADS_SCALE
+    QUADS_STEP
+    QUADS_CONSTANTS
+
+
+ctypedef void (*Tiles)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
+
+
+# What is decided when the weights are packed; it lies before them.
+cdef struct Quads:
+    # Computes PASS_ROWS rows of output vectors, and one.
+    Tiles pass_of_rows, single_row
+    int rescaling
+    # Whether a row of outputs is one run of bytes.
+    bint flat
+    # Whether cells have the order of the channels; else that of the unpack instructions, which the pack instructions undo.
+    bint ordered
+    # Channels that a column has in the cells: those of a vector, or all there are.
+    Py_ssize_t pixel
+    # Columns of the filter, groups of rows, output rows of a tile.
+    Py_ssize_t taps, groups, rows
+    # Sets of weights: blocks of channels, or what vectors of a flat row differ in.
+    Py_ssize_t blocks, block_vectors
+    # Output columns of a strip.
+    Py_ssize_t columns
+    # Bytes from one plane of cells to the next: a group has CELL_PLANES.
+    Py_ssize_t plane
+    # From the start of the packed bytes to a vector of zero points, and to the first block.
+    Py_ssize_t padding, weights
+
+
+# Where a tile reads and writes; steps in bytes.
+cdef struct Strip:
+    const char *cells
+    # From one output vector to the next.
+    Py_ssize_t cell_step
+    char *y
+    Py_ssize_t y_step, y_row
+    # Bytes that the first vector may store, at most a vector of them, and how much less the next may.
+    Py_ssize_t room, room_step
+    # Sums that hold any channel.
+    Py_ssize_t quads
+    vi16 zero_point
+    vbytes low, high, order
+
+
+cdef inline const Py_ssize_t *tap_offsets(const Quads *job) noexcept nogil:
+    """Bytes from the cells of an output's first tap to those of each."""
+    return <const Py_ssize_t *> (job + 1)
+
+
+cdef inline bint is_flat(const Problem *problem) noexcept nogil:
+    """Whether neighbouring outputs, and their inputs, are neighbours in memory."""
+    return (
+        problem.channels < VECTOR_BYTES * 2 and problem.out_width > 1 and problem.stride_width == 1
+        and problem.x_strides[2] == problem.channels and problem.y_strides[2] == problem.channels
+        and problem.channels % VECTOR_BYTES > 0
+    )
+
+
+cdef inline Py_ssize_t columns_read(const Problem *problem, Py_ssize_t columns) noexcept nogil:
+    return (columns - 1) * problem.stride_width + (problem.kernel_width - 1) * problem.dilation_width + 1
+
+
+cdef Py_ssize_t strip_bytes(const Problem *problem, const Quads *job, Py_ssize_t columns) noexcept nogil:
+    """Bytes of a plane of cells for that many output columns; the last vector may reach beyond the last cell."""
+    return (columns_read(problem, columns) * job.pixel + 2 * VECTOR_BYTES) * CELL
+
+
+cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
+    """multiplier * 2**(shift - 31)."""
+    return <float> (multiplier / <double> (1LL << (31 - shift)))
+
+
+cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
+    """Whether a problem is computed here, and how."""
+    cdef Py_ssize_t planes, channels = problem.channels
+    if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1 or channels < 1 or problem.out_width < 1:
+        return False
+    job.flat = is_flat(problem)
+    if not job.flat and channels < MIN_CHANNELS and problem.out_width > 1:
+        return False
+    job.ordered = not UNORDERED or job.flat or channels % VECTOR_BYTES > 0
+    job.pixel = channels if job.flat else VECTOR_BYTES
+    job.taps = problem.kernel_width
+    job.groups = divide_up(problem.kernel_height, GROUP)
+    job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
+    job.blocks = channels // common_divisor(channels, VECTOR_BYTES) if job.flat else divide_up(channels, VECTOR_BYTES)
+    job.block_vectors = QUADS * (QUADS_CONSTANTS + job.groups * job.taps * job.rows * CELL_PLANES)
+    planes = job.groups * CELL_PLANES
+    if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
+        return False
+    job.columns = problem.out_width
+    while job.columns > 1 and strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES:
+        # Whole tiles, of nearly equal strips.
+        job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
+    job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
+    job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.groups * job.taps * sizeof(Py_ssize_t), 64) * 64
+    job.weights = job.padding + 64
+    return True
+
+
+cdef Py_ssize_t packed_bytes_quads(const Quads *job) noexcept nogil:
+    return job.weights + job.blocks * job.block_vectors * LANES * CELL
+
+
+cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weights, const int *bias, const Requantization *requantization, char *packed) noexcept nogil:
+    cdef int *vectors
+    cdef int *cell
+    cdef Py_ssize_t lane, channel, group, column, row, quad, tap, i
+    cdef int folded, shift, plain = True
+    cdef int w[4]
+    cdef long long reach
+    cdef bint small = True, positive = problem.output_zero_point == problem.quantized_min == -128
+    memset(packed, 0, job.weights)
+    (<int *> packed)[QUADS_FLAG] = True
+    memset(packed + job.padding, problem.input_zero_point & 0xFF, 64)
+    for lane in range(job.blocks * VECTOR_BYTES):
+        quad = lane % VECTOR_BYTES // LANES
+        vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + quad) * LANES + lane % LANES
+        channel = lane
+        if not job.ordered:
+            channel = lane - lane % VECTOR_BYTES + lane % LANES // 4 * 16 + quad * 4 + lane % 4
+        channel = channel % problem.channels if job.flat else channel if channel < problem.channels else -1
+        folded = shift = 0
+        reach = 0
+        if channel >= 0 and bias != NULL:
+            folded = bias[channel]
+        cell = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + QUADS * QUADS_CONSTANTS) * LANES + lane % LANES
+        cell += (quad // PAIR * job.groups * job.taps * PAIR + quad % PAIR) * job.rows * CELL_PLANES * LANES
+        for group in range(job.groups):
+            for column in range(job.taps):
+                for row in range(job.rows):
+                    for i in range(GROUP):
+                        # The filter lies `row` steps lower in the group for the next output row.
+                        tap = group * GROUP + i - row * problem.stride_height
+                        w[i] = 0
+                        if channel >= 0 and 0 <= tap < problem.kernel_height:
+                            w[i] = weights[(tap * problem.kernel_width + column) * problem.channels + channel]
+                        if row == 0:
+                            reach += 128 * (w[i] if w[i] > 0 else -w[i])
+                            # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
+                            folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - INPUT_OFFSET, w[i]))
+                    put_weights(cell + row * CELL_PLANES * LANES, LANES, w[0], w[1], w[2], w[3])
+                cell += PAIR * job.rows * CELL_PLANES * LANES
+        vectors[QUADS * QUADS_BIAS * LANES] = folded
+        if channel < 0:
+            continue
+        if requantization.multipliers != NULL:
+            vectors[QUADS * QUADS_MULTIPLIER * LANES] = requantization.multipliers[channel]
+            shift = requantization.shifts[channel]
+        # The inputs may be offset by another 128.
+        plain = plain and plain_suffices(shift, 2 * reach, folded)
+        vectors[QUADS * QUADS_LEFT * LANES] = max(shift, 0)
+        vectors[QUADS * QUADS_RIGHT * LANES] = max(-shift, 0)
+        if problem.rounding == 1:
+            (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = requantization.scales[channel] if requantization.scales != NULL else 0
+            small = small and (2 * reach + (folded if folded > 0 else -<long long> folded)) * (<float *> vectors)[QUADS * QUADS_SCALE * LANES] < PLAIN_SUM
+        else:
+            (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = scale_of(vectors[QUADS * QUADS_MULTIPLIER * LANES], shift)
+            (<float *> vectors)[QUADS * QUADS_STEP * LANES] = scale_of(1 << 30, shift)
+    job.rescaling = (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
+    if job.rescaling == SMALL:
+        job.single_row = row_small
+        job.pass_of_rows = rows_small_positive if positive else rows_small
+    elif job.rescaling == PLAIN:
+        job.single_row = row_plain
+        job.pass_of_rows = rows_plain_positive if positive else rows_plain
+    else:
+        job.single_row = row_exact
+        job.pass_of_rows = NULL
+    for group in range(job.groups):
+        for column in range(job.taps):
+            (<Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads)))[group * job.taps + column] = (
+                group * CELL_PLANES * job.plane + column * problem.dilation_width * job.pixel * CELL)
+    memcpy(packed + HEADER_BYTES, job, sizeof(Quads))
+
+
+# The loops below are short, none within another, and their bounds are constants where the functions are called: so a compiler keeps the arrays in
+# registers.
+
+cdef inline void add_products(const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, const int rows, const int columns) noexcept nogil:
+    """One plane of one tap on `columns` outputs of one row or two."""
+    cdef vi32 cell[TILE_COLUMNS]
+    cdef int i
+    for i in range(columns):
+        cell[i] = (<const vi32 *> (cells + i * cell_step))[0]
+    for i in range(columns):
+        upper[i] = dot_cells(upper[i], cell[i], weights[0])
+    if rows == 2:
+        for i in range(columns):
+            lower[i] = dot_cells(lower[i], cell[i], weights[CELL_PLANES])
+
+
+cdef inline void add_taps(
+    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi32 *upper, vi32 *lower, vi32 *upper_next,
+    vi32 *lower_next, const int rows, const int columns,
+) noexcept nogil:
+    """The sums of two quads: `upper` and `lower` row of one, and of the next."""
+    cdef const Py_ssize_t *taps = tap_offsets(job)
+    cdef Py_ssize_t tap = 0, count = job.groups * job.taps, plane = job.plane, next_weights = job.rows * CELL_PLANES
+    cdef const char *cell
+    cdef int i
+    for i in range(columns):
+        upper[i] = lower[i] = block[QUADS * QUADS_BIAS]
+    for i in range(columns):
+        upper_next[i] = lower_next[i] = block[QUADS * QUADS_BIAS + 1]
+    # There is a first tap: a loop that might not run would cost copies of all sums.
+    while True:
+        cell = cells + taps[tap]
+        add_products(cell, cell_step, weights, upper, lower, rows, columns)
+        if CELL_PLANES == 2:
+            add_products(cell + plane, cell_step, weights + 1, upper, lower, rows, columns)
+        weights += next_weights
+        add_products(cell + VECTOR_BYTES, cell_step, weights, upper_next, lower_next, rows, columns)
+        if CELL_PLANES == 2:
+            add_products(cell + (plane + VECTOR_BYTES), cell_step, weights + 1, upper_next, lower_next, rows, columns)
+        weights += next_weights
+        tap += 1
+        if tap == count:
+            break
+
+
+cdef void exact_pair(
+    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *halves, int columns,
+) noexcept nogil:
+    """What pair_of_rows computes of one row, for any constants, one output vector at a time."""
+    cdef vi32 total[PAIR]
+    cdef vi32 unused[PAIR]
+    cdef int i, q
+    for i in range(columns):
+        add_taps(job, block, weights, cells + i * cell_step, 0, total, unused, total + 1, unused + 1, 1, 1)
+        for q in range(PAIR):
+            if job.rescaling == ONCE:
+                total[q] = round_scaled(total[q], (<const vf32 *> block)[QUADS * QUADS_SCALE + q])
+            else:
+                total[q] = requantize_tflite(
+                    total[q], block[QUADS * QUADS_MULTIPLIER + q], block[QUADS * QUADS_LEFT + q], block[QUADS * QUADS_RIGHT + q])
+        halves[i] = pack_i32(total[0], total[1])
+
+
+cdef inline void rescale(vi32 *sums, vf32 scale, vf32 step, vf32 *worst, const int columns, const int rescaling, const int positive) noexcept nogil:
+    cdef int i
+    if rescaling == SMALL:
+        for i in range(columns):
+            sums[i] = round_small(sums[i], scale)
+    else:
+        for i in range(columns):
+            sums[i] = round_twice(sums[i], scale, step, worst, positive)
+
+
+cdef inline void pair_of_rows(
+    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *above, vi16 *below,
+    const int rows, const int columns, const int rescaling, const int positive,
+) noexcept nogil:
+    """Two of the quads of `columns` output vectors of one row or two, rescaled and narrowed to int16."""
+    cdef vi32 upper[TILE_COLUMNS]
+    cdef vi32 lower[TILE_COLUMNS]
+    cdef vi32 upper_next[TILE_COLUMNS]
+    cdef vi32 lower_next[TILE_COLUMNS]
+    cdef vi16 exact[TILE_COLUMNS]
+    cdef const vf32 *scales = <const vf32 *> block + QUADS * QUADS_SCALE
+    cdef const vf32 *steps = <const vf32 *> block + QUADS * QUADS_STEP
+    cdef vf32 worst = splat_f32(0)
+    cdef int i
+    if rescaling == SMALL or rescaling == PLAIN:
+        add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns)
+        rescale(upper, scales[0], steps[0], &worst, columns, rescaling, positive)
+        rescale(upper_next, scales[1], steps[1], &worst, columns, rescaling, positive)
+        for i in range(columns):
+            above[i] = pack_i32(upper[i], upper_next[i])
+        if rows == 2:
+            rescale(lower, scales[0], steps[0], &worst, columns, rescaling, positive)
+            rescale(lower_next, scales[1], steps[1], &worst, columns, rescaling, positive)
+            for i in range(columns):
+                below[i] = pack_i32(lower[i], lower_next[i])
+        if rescaling == SMALL or not near_a_tie(worst):
+            return
+    exact_pair(job, block, weights, cells, cell_step, exact, columns)
+    for i in range(columns):
+        above[i] = exact[i]
+    if rows == 2:
+        exact_pair(job, block, weights + CELL_PLANES, cells, cell_step, exact, columns)
+        for i in range(columns):
+            below[i] = exact[i]
+
+
+cdef inline void store_row(
+    const Strip *strip, char *y, Py_ssize_t room, const vi16 *first, const vi16 *second, const int columns, const int positive,
+) noexcept nogil:
+    """The bytes of `columns` output vectors."""
+    cdef vbytes bytes[TILE_COLUMNS]
+    cdef Py_ssize_t y_step = strip.y_step, room_step = strip.room_step
+    cdef int i
+    if positive:
+        for i in range(columns):
+            bytes[i] = positive_channels_of(first[i], second[i], strip.high, strip.order)
+    else:
+        for i in range(columns):
+            bytes[i] = channels_of(first[i], second[i], strip.zero_point, strip.low, strip.high, strip.order)
+    if room - (columns - 1) * room_step >= VECTOR_BYTES:
+        for i in range(columns):
+            store_bytes(<signed char *> y + i * y_step, bytes[i], VECTOR_BYTES)
+    else:
+        for i in range(columns):
+            store_bytes(<signed char *> y + i * y_step, bytes[i], room - i * room_step)
+
+
+cdef inline void quads_tile(
+    const Quads *job, const vi32 *block, const Strip *strip, const char *cells, char *y, Py_ssize_t room, int row, const int rows, const int columns,
+    const int rescaling, const int positive,
+) noexcept nogil:
+    """rows x columns output vectors from row `row` of the tile on; what is const is a constant wherever this is called."""
+    cdef vi16 above[TILE_COLUMNS]
+    cdef vi16 below[TILE_COLUMNS]
+    cdef vi16 above_next[TILE_COLUMNS]
+    cdef vi16 below_next[TILE_COLUMNS]
+    cdef const vi32 *weights = block + (QUADS * QUADS_CONSTANTS + row * CELL_PLANES)
+    cdef int i
+    pair_of_rows(job, block, weights, cells, strip.cell_step, above, below, rows, columns, rescaling, positive)
+    if strip.quads > PAIR:
+        weights += job.groups * job.taps * PAIR * job.rows * CELL_PLANES
+        pair_of_rows(
+            job, block + PAIR, weights, cells + PAIR * VECTOR_BYTES, strip.cell_step, above_next, below_next, rows, columns, rescaling, positive)
+    else:
+        for i in range(columns):
+            above_next[i] = below_next[i] = above[i]
+    store_row(strip, y, room, above, above_next, columns, positive)
+    if rows == 2:
+        store_row(strip, y + strip.y_row, room, below, below_next, columns, positive)
+
+
+cdef inline void quads_tiles(
+    const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int positive,
+) noexcept nogil:
+    """`count` output vectors of each of `rows` rows. The last tile may compute some of them again."""
+    cdef Py_ssize_t first = 0
+    cdef char *y = strip.y + row * strip.y_row
+    if count < TILE_COLUMNS:
+        for first in range(count):
+            quads_tile(
+                job, block, strip, strip.cells + first * strip.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
+                row, rows, 1, rescaling, positive)
+        return
+    while first < count:
+        first = min(first, count - TILE_COLUMNS)
+        quads_tile(
+            job, block, strip, strip.cells + first * strip.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
+            row, rows, TILE_COLUMNS, rescaling, positive)
+        first += TILE_COLUMNS
+
+
+# One function for each rule: a compiler that sees two of them together runs out of registers.
+
+cdef void rows_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, False)
+
+
+cdef void rows_small_positive(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, True)
+
+
+cdef void rows_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, False)
+
+
+cdef void rows_plain_positive(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, True)
+
+
+cdef void row_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, 1, SMALL, False)
+
+
+cdef void row_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, 1, PLAIN, False)
+
+
+cdef void row_exact(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, 1, TWICE, False)
+
+
+cdef void blank_out(char *target, vi32 blank, Py_ssize_t count, Py_ssize_t plane) noexcept nogil:
+    """Cells of `count` channels, in whole vectors."""
+    cdef Py_ssize_t done = 0
+    cdef int i
+    while done < count:
+        for i in range(CELL_PLANES):
+            (<vi32 *> (target + done * CELL + i * plane))[0] = blank
+        done += LANES
+
+
+cdef void fill_cells(
+    const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
+    Py_ssize_t channels, vi32 blank,
+) noexcept nogil:
+    """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
+    cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = min(columns, problem.width + problem.halo[3] - column)
+    cdef Py_ssize_t group, i, tap = 0, done, rest, reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
+    cdef const char *at[4]
+    cdef Py_ssize_t moves[4]
+    high = max(high, 0)
+    low = min(low, high)
+    for group in range(job.groups):
+        for i in range(GROUP):
+            at[i] = <const char *> problem.packed + job.padding
+            moves[i] = 0
+            if tap < reach and -problem.halo[0] <= row < problem.height + problem.halo[1]:
+                at[i] = image + row * problem.x_strides[1] + (column + low) * problem.x_strides[2]
+                moves[i] = VECTOR_BYTES if job.flat else problem.x_strides[2]
+            row += problem.dilation_height
+            tap += 1
+        blank_out(cells, blank, low * job.pixel, job.plane)
+        if job.flat:
+            rest = (high - low) * job.pixel
+            done = low * job.pixel
+            while rest > 0:
+                interleave(cells + done * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], rest, True)
+                for i in range(GROUP):
+                    at[i] += moves[i]
+                rest -= VECTOR_BYTES
+                done += VECTOR_BYTES
+        elif not job.ordered:
+            for done in range(low, high):
+                interleave(cells + done * VECTOR_BYTES * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], VECTOR_BYTES, False)
+                for i in range(GROUP):
+                    at[i] += moves[i]
+        else:
+            for done in range(low, high):
+                interleave(cells + done * VECTOR_BYTES * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], channels, True)
+                for i in range(GROUP):
+                    at[i] += moves[i]
+        blank_out(cells + high * job.pixel * CELL, blank, (columns - high) * job.pixel, job.plane)
+        cells += CELL_PLANES * job.plane
+
+
+cdef inline void run_strip(
+    const Quads *job, const Problem *problem, char *cells, const char *image, char *y, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column,
+    Py_ssize_t columns, Strip *strip, vi32 blank,
+) noexcept nogil:
+    """`columns` output columns from `column` on, of output row `row` and, where `rows` is 2, the one a dilation below."""
+    cdef const vi32 *block = <const vi32 *> (<const char *> problem.packed + job.weights)
+    cdef int i
+    cdef Py_ssize_t index, count = columns, bytes_of_row = columns * job.pixel, readable = columns_read(problem, columns)
+    cdef Py_ssize_t x_row = row * problem.stride_height - problem.pad_top, x_column = column * problem.stride_width - problem.pad_left
+    y += row * problem.y_strides[1] + column * problem.y_strides[2]
+    strip.y_row = problem.dilation_height * problem.y_strides[1]
+    strip.quads = QUADS
+    if job.flat:
+        fill_cells(job, problem, cells, image, x_row, x_column, readable, 0, blank)
+        strip.cell_step = job.blocks * VECTOR_BYTES * CELL
+        strip.y_step = strip.room_step = job.blocks * VECTOR_BYTES
+    else:
+        strip.cell_step = problem.stride_width * VECTOR_BYTES * CELL
+        strip.y_step = problem.y_strides[2]
+        strip.room_step = 0
+    for index in range(job.blocks):
+        strip.cells = cells
+        strip.y = y + index * VECTOR_BYTES
+        if job.flat:
+            strip.cells += index * VECTOR_BYTES * CELL
+            strip.room = bytes_of_row - index * VECTOR_BYTES
+            if strip.room <= 0:
+                return
+            count = divide_up(divide_up(strip.room, VECTOR_BYTES), job.blocks)
+        else:
+            strip.room = problem.channels - index * VECTOR_BYTES
+            strip.quads = min(QUADS, divide_up(strip.room, LANES))
+            fill_cells(job, problem, cells, image + index * VECTOR_BYTES, x_row, x_column, readable, strip.room + problem.channel_room, blank)
+        if rows == PASS_ROWS and job.pass_of_rows != NULL:
+            job.pass_of_rows(job, block, strip, count, 0)
+        else:
+            for i in range(rows):
+                job.single_row(job, block, strip, count, i)
+        block += job.block_vectors
+
+
+cdef void run_quads(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef char memory[CELL_BYTES + 64]
+    cdef char *cells = memory + (-<Py_ssize_t> memory & 63)
+    cdef const Quads *job = <const Quads *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef vi32 blank = blank_cells(problem.input_zero_point)
+    cdef Strip strip
+    cdef Py_ssize_t image = begin // problem.out_height, row = begin - image * problem.out_height, last, step, phase, column
+    strip.zero_point = splat_i16(problem.output_zero_point)
+    strip.low = splat_i8(problem.quantized_min)
+    strip.high = splat_i8(problem.quantized_max)
+    strip.order = order_of(job.ordered)
+    step = problem.dilation_height
+    while begin < end:
+        last = min(problem.out_height, row + end - begin)
+        begin += last - row
+        while row < last:
+            # The rows of a tile lie a dilation apart: so they share the rows of a group.
+            for phase in range(row, min(row + step, last)):
+                column = 0
+                while column < problem.out_width:
+                    run_strip(
+                        job, problem, cells, x + image * problem.x_strides[0], y + image * problem.y_strides[0], phase,
+                        2 if job.rows == 2 and phase + step < last else 1, column, min(job.columns, problem.out_width - column), &strip, blank,
+                    )
+                    column += job.columns
+            row += step * job.rows
+        row = 0
+        image += 1
