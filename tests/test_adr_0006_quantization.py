@@ -165,11 +165,19 @@ def test_d4_all_inputs_and_weights_at_their_limits(isa, rounding, value):
 
 
 def through_one_by_one(accumulators, q, rounding, isa):
-    """Requantize chosen accumulators: a 1x1 kernel of zeros, and the accumulators as bias."""
+    """Requantize chosen accumulators: a 1x1 kernel of zeros, and the accumulators as bias; on two rows of four pixels, which a tile computes together."""
     accumulators = np.asarray(accumulators, np.int32)
     count = len(accumulators)
-    x, weights = np.zeros((1, 1, 1, count), np.int8), np.zeros((1, 1, count, 1), np.int8)
-    return np.asarray(nd.depthwise_conv2d(x, weights, accumulators, quantization=q, rounding=rounding, isa=isa)).ravel()
+    x, weights = np.zeros((1, 2, 4, count), np.int8), np.zeros((1, 1, count, 1), np.int8)
+    y = np.asarray(nd.depthwise_conv2d(x, weights, accumulators, quantization=q, rounding=rounding, isa=isa))
+    assert (y == y[0, 0, 0]).all()
+    return y[0, 0, 0]
+
+
+def rescaled_twice(accumulators, multiplier, shift):
+    """`multiply_by_quantized_multiplier` of an array, for shifts to the right."""
+    high = (accumulators.astype(np.int64) * multiplier + 2**30) >> 31
+    return np.sign(high) * ((np.abs(high) + 2.0 ** (-shift - 1)) // 2.0**-shift).astype(np.int64)
 
 
 @every_isa
@@ -178,18 +186,36 @@ def test_d5_d6_every_accumulator_around_every_tie(isa, rounding):
     """D5: `rounding="tflite"`: shift left; saturating rounding doubling high multiply, one half going up."""
     rng = np.random.default_rng(2)
     for effective in (1.0, 0.5, 0.25, 0.1, 1 / 3, 3.0, 2.0**-10, 0.0123, 1.9e-5, 7.3e-7, 2.0**-20 * 1.5, 30.0, 2.0**12, *rng.uniform(1e-4, 0.1, 8)):
-        q = nd.Quantization((effective, 0), 1.0, (1.0, 0))
-        multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
-        ties = np.clip([(k + 0.5) / effective for k in range(-130, 130)], -(2**31) + 9, 2**31 - 9)
-        accumulators = sorted({int(tie) + near for tie in ties for near in range(-3, 4)} | {0, 1, -1, 2**31 - 1, -(2**31)})
-        if rounding == "tflite":
-            values = [multiply_by_quantized_multiplier(a, multiplier, shift) for a in accumulators]
-        else:
-            scale = np.float32(q.input[0])
-            values = [round(float(np.float32(a) * scale)) for a in accumulators]
-        got = through_one_by_one(accumulators, q, rounding, isa)
-        wrong = np.flatnonzero(got != np.clip(values, -128, 127))
-        assert not wrong.size, (effective, accumulators[wrong[0]], got[wrong[0]], values[wrong[0]])
+        ties = np.clip([(k + 0.5) / effective for k in range(-390, 390)], -(2**31) + 9, 2**31 - 9)
+        accumulators = np.array(sorted({int(tie) + near for tie in ties for near in range(-3, 4)} | {0, 1, -1, 2**31 - 1, -(2**31)}))
+        for zero_point in (0, -128):
+            q = nd.Quantization((effective, 0), 1.0, (1.0, zero_point))
+            multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
+            if rounding == "tflite":
+                values = np.array([multiply_by_quantized_multiplier(int(a), multiplier, shift) for a in accumulators])
+            else:
+                scale = np.float32(q.input[0])
+                values = np.array([round(float(np.float32(a) * scale)) for a in accumulators])
+            # All at once, and those that leave room for a shorter computation.
+            for some in (np.full(len(accumulators), True), np.abs(accumulators) < 2**29):
+                got = through_one_by_one(accumulators[some], q, rounding, isa)
+                expected = np.clip(values[some] + zero_point, -128, 127)
+                wrong = np.flatnonzero(got != expected)
+                assert not wrong.size, (effective, zero_point, accumulators[some][wrong[0]], got[wrong[0]], expected[wrong[0]])
+
+
+@every_isa
+def test_d12_random_accumulators(isa):
+    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30"""
+    rng = np.random.default_rng(3)
+    for effective in (0.4999, 0.26, 0.03, *rng.uniform(1e-3, 0.02, 4), 3e-5, 2.0**-22):
+        for zero_point in (3, -128):
+            q = nd.Quantization((effective, 0), 1.0, (1.0, zero_point))
+            multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
+            reach = min(300 / effective, 2**29)
+            accumulators = rng.integers(-reach, reach, 30_000)
+            got = through_one_by_one(accumulators, q, "tflite", isa)
+            assert np.array_equal(got, np.clip(rescaled_twice(accumulators, multiplier, shift) + zero_point, -128, 127)), (effective, zero_point)
 
 
 def test_d5_the_first_rounding_moves_what_the_second_sees():
