@@ -4,7 +4,8 @@
 # stack: one cell of a channel holds the bytes of the four rows of a group. All columns of the filter and all rows of the tile read these cells.
 # Rows and columns outside the image become zero points there, so nothing after it knows a border.
 # Where few channels lie side by side without a gap (`flat`), a row is one run of bytes and a vector covers several columns; else each column has
-# the cells of one vector of channels. The stack holds the same few cells whatever the channels or the image; nothing is allocated.
+# the cells of one vector of channels. Rows that are not so, because of a stride or of several filters for a channel, get their cells in two steps:
+# those of the input, then these repeated for each filter, the columns of each phase of the stride side by side. The stack holds the same few cells whatever the channels or the image; nothing is allocated.
 
 cdef enum:
     # Output rows of a tile, at most.
@@ -14,6 +15,8 @@ cdef enum:
     # Bytes of cells on the stack, and what a strip aims at: both leave a first-level cache room for the weights.
     CELL_BYTES = 64 << 10
     STRIP_BYTES = 18 << 10
+    # Bytes for the cells of a group of rows of the input, where those are not the ones that are read.
+    INPUT_BYTES = 16 << 10
     # Groups of the tallest filter that is computed here.
     MAX_GROUPS = 16
     # Channels from which on a column of its own is worth a vector.
@@ -44,10 +47,14 @@ cdef struct Quads:
     int rescaling
     # Whether a row of outputs is one run of bytes.
     bint flat
+    # Whether the cells of the input are spread to others.
+    bint spread
     # Whether cells have the order of the channels; else that of the unpack instructions, which the pack instructions undo.
     bint ordered
-    # Channels that a column has in the cells: those of a vector, or all there are.
-    Py_ssize_t pixel
+    # Output channels; those that a column has in the cells: the ones of a vector, or all there are.
+    Py_ssize_t channels, pixel
+    # Columns of each phase of the stride, where cells are spread.
+    Py_ssize_t phase
     # Columns of the filter, groups of rows, output rows of a tile.
     Py_ssize_t taps, groups, rows
     # Sets of weights: blocks of channels, or what vectors of a flat row differ in.
@@ -80,22 +87,18 @@ cdef inline const Py_ssize_t *tap_offsets(const Quads *job) noexcept nogil:
     return <const Py_ssize_t *> (job + 1)
 
 
-cdef inline bint is_flat(const Problem *problem) noexcept nogil:
-    """Whether neighbouring outputs, and their inputs, are neighbours in memory."""
-    return (
-        problem.channels < VECTOR_BYTES * 2 and problem.out_width > 1 and problem.stride_width == 1
-        and problem.x_strides[2] == problem.channels and problem.y_strides[2] == problem.channels
-        and problem.channels % VECTOR_BYTES > 0
-    )
-
-
 cdef inline Py_ssize_t columns_read(const Problem *problem, Py_ssize_t columns) noexcept nogil:
     return (columns - 1) * problem.stride_width + (problem.kernel_width - 1) * problem.dilation_width + 1
 
 
 cdef Py_ssize_t strip_bytes(const Problem *problem, const Quads *job, Py_ssize_t columns) noexcept nogil:
     """Bytes of a plane of cells for that many output columns; the last vector may reach beyond the last cell."""
-    return (columns_read(problem, columns) * job.pixel + 2 * VECTOR_BYTES) * CELL
+    return ((columns_read(problem, columns) + problem.stride_width) * job.pixel + 2 * VECTOR_BYTES) * CELL
+
+
+cdef Py_ssize_t input_bytes(const Problem *problem, const Quads *job) noexcept nogil:
+    """Bytes of the cells of the input that a strip needs, where these are spread; whole vectors are written."""
+    return (columns_read(problem, job.columns) * problem.channels + 2 * VECTOR_BYTES) * CELL * CELL_PLANES if job.spread else 0
 
 
 cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
@@ -105,11 +108,17 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t planes, channels = problem.channels
-    if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1 or channels < 1 or problem.out_width < 1:
+    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
+    if (problem.x_strides[3] != 1 and problem.channels > 1) or (problem.y_strides[3] != 1 and channels > 1) or channels < 1 or problem.out_width < 1:
         return False
-    job.flat = is_flat(problem)
-    if not job.flat and channels < MIN_CHANNELS and problem.out_width > 1:
+    job.channels = channels
+    job.spread = False
+    job.flat = channels < 2 * VECTOR_BYTES and problem.out_width > 1 and problem.y_strides[2] == channels
+    if problem.multiplier > 1 or (channels < VECTOR_BYTES * 3 // 4 and (problem.x_strides[2] != channels or problem.stride_width > 1)):
+        job.spread = job.flat
+    elif problem.x_strides[2] != channels or problem.stride_width > 1 or channels % VECTOR_BYTES == 0:
+        job.flat = False
+    if not job.flat and (problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1)):
         return False
     job.ordered = not UNORDERED or job.flat or channels % VECTOR_BYTES > 0
     job.pixel = channels if job.flat else VECTOR_BYTES
@@ -122,9 +131,12 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
     job.columns = problem.out_width
-    while job.columns > 1 and strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES:
+    while job.columns > 1 and (strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES or input_bytes(problem, job) > INPUT_BYTES):
         # Whole tiles, of nearly equal strips.
         job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
+    if job.spread and input_bytes(problem, job) > INPUT_BYTES:
+        return False
+    job.phase = divide_up(columns_read(problem, job.columns), problem.stride_width)
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
     job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.groups * job.taps * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
@@ -138,7 +150,7 @@ cdef Py_ssize_t packed_bytes_quads(const Quads *job) noexcept nogil:
 cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weights, const int *bias, const Requantization *requantization, char *packed) noexcept nogil:
     cdef int *vectors
     cdef int *cell
-    cdef Py_ssize_t lane, channel, group, column, row, quad, tap, i
+    cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i
     cdef int folded, shift, plain = True
     cdef int w[4]
     cdef long long reach
@@ -152,7 +164,7 @@ cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weig
         channel = lane
         if not job.ordered:
             channel = lane - lane % VECTOR_BYTES + lane % LANES // 4 * 16 + quad * 4 + lane % 4
-        channel = channel % problem.channels if job.flat else channel if channel < problem.channels else -1
+        channel = channel % job.channels if job.flat else channel if channel < job.channels else -1
         folded = shift = 0
         reach = 0
         if channel >= 0 and bias != NULL:
@@ -167,7 +179,7 @@ cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weig
                         tap = group * GROUP + i - row * problem.stride_height
                         w[i] = 0
                         if channel >= 0 and 0 <= tap < problem.kernel_height:
-                            w[i] = weights[(tap * problem.kernel_width + column) * problem.channels + channel]
+                            w[i] = weights[(tap * problem.kernel_width + column) * job.channels + channel]
                         if row == 0:
                             reach += 128 * (w[i] if w[i] > 0 else -w[i])
                             # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
@@ -202,8 +214,11 @@ cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weig
         job.pass_of_rows = NULL
     for group in range(job.groups):
         for column in range(job.taps):
+            step = column * problem.dilation_width
+            if job.spread:
+                step = step % problem.stride_width * job.phase + step // problem.stride_width
             (<Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads)))[group * job.taps + column] = (
-                group * CELL_PLANES * job.plane + column * problem.dilation_width * job.pixel * CELL)
+                group * CELL_PLANES * job.plane + step * job.pixel * CELL)
     memcpy(packed + HEADER_BYTES, job, sizeof(Quads))
 
 
@@ -421,48 +436,101 @@ cdef void blank_out(char *target, vi32 blank, Py_ssize_t count, Py_ssize_t plane
         done += LANES
 
 
+cdef void fill_group(
+    const Quads *job, const Problem *problem, char *cells, Py_ssize_t plane, Py_ssize_t pixel, const char *image, Py_ssize_t tap, Py_ssize_t row,
+    Py_ssize_t column, Py_ssize_t columns, Py_ssize_t channels, vi32 blank,
+) noexcept nogil:
+    """The cells of input columns `column` on of the group that starts at row `tap` of the filter, input row `row`.
+
+    A column has `pixel` cells; `channels` of a pixel are read."""
+    cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = max(0, min(columns, problem.width + problem.halo[3] - column))
+    cdef Py_ssize_t i, done, rest, move = problem.x_strides[2], reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
+    cdef const signed char *at[4]
+    cdef Py_ssize_t moves[4]
+    # Side by side, pixels are one run of bytes.
+    cdef bint run = job.ordered and pixel == move and pixel <= channels
+    low = min(low, high)
+    if run:
+        move = VECTOR_BYTES
+    for i in range(GROUP):
+        at[i] = <const signed char *> problem.packed + job.padding
+        moves[i] = 0
+        if tap < reach and -problem.halo[0] <= row < problem.height + problem.halo[1]:
+            at[i] = <const signed char *> image + row * problem.x_strides[1] + (column + low) * problem.x_strides[2]
+            moves[i] = move
+        row += problem.dilation_height
+        tap += 1
+    blank_out(cells, blank, low * pixel, plane)
+    if run:
+        rest = (high - low) * pixel
+        done = low * pixel
+        while rest > 0:
+            interleave(cells + done * CELL, plane, at[0], at[1], at[2], at[3], rest, True)
+            for i in range(GROUP):
+                at[i] += moves[i]
+            rest -= VECTOR_BYTES
+            done += VECTOR_BYTES
+    elif not job.ordered:
+        for done in range(low, high):
+            interleave(cells + done * VECTOR_BYTES * CELL, plane, at[0], at[1], at[2], at[3], VECTOR_BYTES, False)
+            for i in range(GROUP):
+                at[i] += moves[i]
+    else:
+        for done in range(low, high):
+            interleave(cells + done * pixel * CELL, plane, at[0], at[1], at[2], at[3], channels, True)
+            for i in range(GROUP):
+                at[i] += moves[i]
+    blank_out(cells + high * pixel * CELL, blank, (columns - high) * pixel, plane)
+
+
+cdef inline void spread_columns(char *target, const char *source, Py_ssize_t count, Py_ssize_t step, const Py_ssize_t channels, const Py_ssize_t multiplier) noexcept nogil:
+    """The cells of `count` columns, `step` bytes apart, each cell `multiplier` times. Up to a vector more is written."""
+    cdef vi32 cell
+    cdef Py_ssize_t column, channel, done
+    for column in range(count):
+        if multiplier == 1:
+            for done in range((channels + LANES - 1) // LANES):
+                (<vi32 *> target)[done] = (<const vi32 *> source)[done]
+        else:
+            for channel in range(channels):
+                cell = splat_i32((<const int *> source)[channel])
+                for done in range((multiplier + LANES - 1) // LANES):
+                    (<vi32 *> (target + channel * multiplier * CELL))[done] = cell
+        target += channels * multiplier * CELL
+        source += step
+
+
+cdef void spread_group(const Quads *job, const Problem *problem, char *cells, const char *inputs, Py_ssize_t input_plane, Py_ssize_t columns) noexcept nogil:
+    """From the cells of the input to those that a strip reads."""
+    cdef Py_ssize_t phase, count, step = problem.stride_width * problem.channels * CELL
+    cdef int plane
+    cdef const char *source
+    cdef char *target
+    for plane in range(CELL_PLANES):
+        for phase in range(problem.stride_width):
+            count = divide_up(columns - phase, problem.stride_width)
+            source = inputs + (plane * input_plane + phase * problem.channels * CELL)
+            target = cells + (plane * job.plane + phase * job.phase * job.pixel * CELL)
+            if problem.multiplier == 8 and problem.channels == 1:
+                spread_columns(target, source, count, step, 1, 8)
+            else:
+                spread_columns(target, source, count, step, problem.channels, problem.multiplier)
+
+
 cdef void fill_cells(
     const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
     Py_ssize_t channels, vi32 blank,
 ) noexcept nogil:
     """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
-    cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = min(columns, problem.width + problem.halo[3] - column)
-    cdef Py_ssize_t group, i, tap = 0, done, rest, reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
-    cdef const char *at[4]
-    cdef Py_ssize_t moves[4]
-    high = max(high, 0)
-    low = min(low, high)
+    cdef Py_ssize_t group, input_plane = input_bytes(problem, job) // CELL_PLANES
     for group in range(job.groups):
-        for i in range(GROUP):
-            at[i] = <const char *> problem.packed + job.padding
-            moves[i] = 0
-            if tap < reach and -problem.halo[0] <= row < problem.height + problem.halo[1]:
-                at[i] = image + row * problem.x_strides[1] + (column + low) * problem.x_strides[2]
-                moves[i] = VECTOR_BYTES if job.flat else problem.x_strides[2]
-            row += problem.dilation_height
-            tap += 1
-        blank_out(cells, blank, low * job.pixel, job.plane)
-        if job.flat:
-            rest = (high - low) * job.pixel
-            done = low * job.pixel
-            while rest > 0:
-                interleave(cells + done * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], rest, True)
-                for i in range(GROUP):
-                    at[i] += moves[i]
-                rest -= VECTOR_BYTES
-                done += VECTOR_BYTES
-        elif not job.ordered:
-            for done in range(low, high):
-                interleave(cells + done * VECTOR_BYTES * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], VECTOR_BYTES, False)
-                for i in range(GROUP):
-                    at[i] += moves[i]
+        if job.spread:
+            fill_group(job, problem, cells + CELL_BYTES, input_plane, problem.channels, image, group * GROUP, row, column, columns, channels, blank)
+            spread_group(job, problem, cells + group * CELL_PLANES * job.plane, cells + CELL_BYTES, input_plane, columns)
         else:
-            for done in range(low, high):
-                interleave(cells + done * VECTOR_BYTES * CELL, job.plane, <const signed char *> at[0], <const signed char *> at[1], <const signed char *> at[2], <const signed char *> at[3], channels, True)
-                for i in range(GROUP):
-                    at[i] += moves[i]
-        blank_out(cells + high * job.pixel * CELL, blank, (columns - high) * job.pixel, job.plane)
-        cells += CELL_PLANES * job.plane
+            fill_group(
+                job, problem, cells + group * CELL_PLANES * job.plane, job.plane, job.pixel, image, group * GROUP, row, column, columns, channels, blank)
+        row += GROUP * problem.dilation_height
 
 
 cdef inline void run_strip(
@@ -478,7 +546,7 @@ cdef inline void run_strip(
     strip.y_row = problem.dilation_height * problem.y_strides[1]
     strip.quads = QUADS
     if job.flat:
-        fill_cells(job, problem, cells, image, x_row, x_column, readable, 0, blank)
+        fill_cells(job, problem, cells, image, x_row, x_column, readable, problem.channels + problem.channel_room, blank)
         strip.cell_step = job.blocks * VECTOR_BYTES * CELL
         strip.y_step = strip.room_step = job.blocks * VECTOR_BYTES
     else:
@@ -507,7 +575,7 @@ cdef inline void run_strip(
 
 
 cdef void run_quads(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef char memory[CELL_BYTES + 64]
+    cdef char memory[CELL_BYTES + INPUT_BYTES + 64]
     cdef char *cells = memory + (-<Py_ssize_t> memory & 63)
     cdef const Quads *job = <const Quads *> (<const char *> problem.packed + HEADER_BYTES)
     cdef vi32 blank = blank_cells(problem.input_zero_point)

@@ -534,6 +534,12 @@ WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, ce
 
 #endif
 
+WORD void fill_eight(int8_t *target, int value)
+{
+    uint64_t eight = (uint64_t)(value & 0xFF) * 0x0101010101010101u;
+    memcpy(target, &eight, sizeof eight);
+}
+
 /* From the rescaled sums of VECTOR_BYTES neighbouring channels to their bytes: zero point, narrow, clamp; saturating all the way, so no sum is too large. */
 WORD vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
 {

@@ -42,6 +42,7 @@ cdef extern from "simd.h" nogil:
     vi32 round_small(vi32 sum, vf32 scale)
     vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int positive)
     bint near_a_tie(vf32 worst)
+    void fill_eight(signed char *target, int value)
     vbytes order_of(int steps)
     vbytes splat_i8(int value)
     vbytes positive_channels_of(vi16 first, vi16 second, vbytes high, vbytes order)
