@@ -420,7 +420,8 @@ cdef bint reads_halo_f32(const Problem *problem) noexcept nogil:
 
 
 cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
-    return b"in place, four taps a product" if in_bytes(problem) else b"through bands, two taps a product"
+    cdef Quads quads
+    return b"four rows interleaved, four taps a product" if prepare_quads(&quads, problem) else b"through bands, two taps a product"
 
 
 cdef bint reads_halo_s8(const Problem *problem) noexcept nogil:

@@ -37,13 +37,13 @@ cdef enum:
     QUADS_CONSTANTS
 
 
-ctypedef void (*Tiles)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
+ctypedef void (*StripKernel)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
 
 
 # What is decided when the weights are packed; it lies before them.
 cdef struct Quads:
     # Computes PASS_ROWS rows of output vectors, and one.
-    Tiles pass_of_rows, single_row
+    StripKernel pass_of_rows, single_row
     int rescaling
     # Whether a row of outputs is one run of bytes.
     bint flat
