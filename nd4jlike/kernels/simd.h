@@ -376,6 +376,7 @@ WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memc
 
 #if VECTOR_BYTES == 32
 
+#define UNPACK(half, bits, a, b) ((vbytes)_mm256_unpack##half##_epi##bits((__m256i)(a), (__m256i)(b)))
 /* Packing works within 16 bytes: runs of 4 bytes, as a matrix of 2x4, are transposed afterwards. */
 WORD vbytes order_of(int steps)
 {
@@ -397,6 +398,7 @@ WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
+#define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
 WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm_packus_epi16((__m128i)a, (__m128i)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
 
