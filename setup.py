@@ -35,7 +35,7 @@ if os.environ.get("ND4JLIKE_SANITIZE"):
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
 # What the text of the convolutions calls inline is inlined: its vectors are in registers, its constants gone.
-KERNEL_MACROS = {"depthwise": [("CYTHON_INLINE", "inline __attribute__((always_inline))")]}
+KERNEL_MACROS = {} if "-O1" in FLAGS else {"depthwise": [("CYTHON_INLINE", "inline __attribute__((always_inline))")]}
 
 
 def extension(module, flags=(), macros=()):
@@ -56,7 +56,10 @@ def extension(module, flags=(), macros=()):
 extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
-    extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS.get(kernel, [])) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags
+    extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS.get(kernel, []))
+    for kernel, isas in KERNELS.items()
+    for isa in isas
+    if isa in isa_flags
 ]
 extensions.append(extension("nd4jlike._cyutility"))
 
@@ -73,5 +76,5 @@ setup(
             "show_performance_hints": True,
         },
     ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
+    options={"build_ext": {"parallel": os.cpu_count()}} | ({"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {}),
 )

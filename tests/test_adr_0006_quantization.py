@@ -206,7 +206,7 @@ def test_d5_d6_every_accumulator_around_every_tie(isa, rounding):
 
 @every_isa
 def test_d12_random_accumulators(isa):
-    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30"""
+    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
     rng = np.random.default_rng(3)
     for effective in (0.4999, 0.26, 0.03, *rng.uniform(1e-3, 0.02, 4), 3e-5, 2.0**-22):
         for zero_point in (3, -128):

@@ -5,7 +5,8 @@
 # Rows and columns outside the image become zero points there, so nothing after it knows a border.
 # Where few channels lie side by side without a gap (`flat`), a row is one run of bytes and a vector covers several columns; else each column has
 # the cells of one vector of channels. Rows that are not so, because of a stride or of several filters for a channel, get their cells in two steps:
-# those of the input, then these repeated for each filter, the columns of each phase of the stride side by side. The stack holds the same few cells whatever the channels or the image; nothing is allocated.
+# those of the input, then these repeated for each filter, the columns of each phase of the stride side by side. The stack holds the same few
+# cells whatever the channels or the image; nothing is allocated.
 
 cdef enum:
     # Output rows of a tile, at most.
@@ -147,7 +148,9 @@ cdef Py_ssize_t packed_bytes_quads(const Quads *job) noexcept nogil:
     return job.weights + job.blocks * job.block_vectors * LANES * CELL
 
 
-cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weights, const int *bias, const Requantization *requantization, char *packed) noexcept nogil:
+cdef void pack_quads(
+    Quads *job, const Problem *problem, const signed char *weights, const int *bias, const Requantization *requantization, char *packed,
+) noexcept nogil:
     cdef int *vectors
     cdef int *cell
     cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i
@@ -225,7 +228,9 @@ cdef void pack_quads(Quads *job, const Problem *problem, const signed char *weig
 # The loops below are short, none within another, and their bounds are constants where the functions are called: so a compiler keeps the arrays in
 # registers.
 
-cdef inline void add_products(const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, const int rows, const int columns) noexcept nogil:
+cdef inline void add_products(
+    const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, const int rows, const int columns,
+) noexcept nogil:
     """One plane of one tap on `columns` outputs of one row or two."""
     cdef vi32 cell[TILE_COLUMNS]
     cdef int i
@@ -483,7 +488,9 @@ cdef void fill_group(
     blank_out(cells + high * pixel * CELL, blank, (columns - high) * pixel, plane)
 
 
-cdef inline void spread_columns(char *target, const char *source, Py_ssize_t count, Py_ssize_t step, const Py_ssize_t channels, const Py_ssize_t multiplier) noexcept nogil:
+cdef inline void spread_columns(
+    char *target, const char *source, Py_ssize_t count, Py_ssize_t step, const Py_ssize_t channels, const Py_ssize_t multiplier,
+) noexcept nogil:
     """The cells of `count` columns, `step` bytes apart, each cell `multiplier` times. Up to a vector more is written."""
     cdef vi32 cell
     cdef Py_ssize_t column, channel, done
