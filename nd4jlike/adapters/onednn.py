@@ -1,4 +1,4 @@
-"""oneDNN: its memory descriptors as a translation of ours, and the library itself on our memory (ADR 0015).
+"""oneDNN: its memory descriptors as a translation of ours, and the library itself on our memory (ADR 0013).
 
 Names are the library's own; dims, strides, blocks and offsets count elements, `MemoryDesc.size` counts bytes, as they do there.
 Dimensions are in the library's logical order, which is that of NdArray: axis 0 first. `MemoryDesc` needs no library; everything

@@ -1,4 +1,4 @@
-"""ADR 0014: DLPack."""
+"""ADR 0012: DLPack."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""ADR 0015: oneDNN's memory descriptors, and the library on our memory.
+"""ADR 0013: oneDNN's memory descriptors, and the library on our memory.
 
 The descriptions are compared with what the library answered (conformance file) and, where libdnnl is installed, with what it answers.
 """
