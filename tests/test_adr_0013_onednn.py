@@ -908,6 +908,56 @@ def test_d13_sums_of_bytes_are_ours(engine, tag):
     assert len(np.unique(ours)) > 100
 
 
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 0), ("int8", -3), ("uint8", 0), ("uint8", 131)])
+@pytest.mark.parametrize("scales", [17, 1])
+def test_d15_scaled_bytes(engine, dtype, zero, scales):
+    """D15: With `quantization` the library scales, adds the zero points and rounds: its results are within one of ours."""
+    rng = np.random.default_rng(11)
+    values = rng.integers(0, 256, (2, 9, 8, 17)).astype(np.uint8).astype(dtype)
+    weights, bias = rng.integers(-127, 128, (3, 3, 17, 1)).astype(np.int8), rng.integers(-2000, 2000, 17).astype(np.int32)
+    weight_scales = rng.uniform(0.001, 0.02, scales).astype(np.float32)
+    shift = 128 if dtype == "uint8" else 0
+    quantization = nd.Quantization(input=(0.04, zero), weights=weight_scales, output=(0.15, shift - 7))
+    plan = onednn.DepthwiseConv2d(values.shape, weights, bias, dtype=dtype, stride=2, quantization=quantization, engine=engine)
+    result = plan(filled(plan.src_descriptor, values))
+    assert result.dtype == dtype
+    signed = nd.Quantization(input=(0.04, zero - shift), weights=weight_scales, output=(0.15, -7))
+    ours = nd.depthwise_conv2d((values.astype(np.int16) - shift).astype(np.int8), weights, bias, stride=2, quantization=signed, rounding="xnnpack")
+    difference = np.abs(result.to_numpy().astype(np.int16) - shift - ours.to_numpy())
+    assert difference.max() <= 1
+    assert (difference == 0).mean() > 0.99
+    assert len(np.unique(ours.to_numpy())) > 100
+
+
+def test_d15_quantization_is_for_bytes(engine):
+    """D15: With `quantization` the library scales bytes; other types, zero points and numbers of scales are refused."""
+    weights, quantization = np.ones((3, 3, 4, 1), np.int8), nd.Quantization((0.5, 0), [0.5] * 4, (0.5, 0))
+    with pytest.raises(nd.LayoutError, match="scales bytes to bytes: src s8, dst s32"):
+        onednn.DepthwiseConv2d((1, 4, 4, 4), weights, dst_dtype="int32", quantization=quantization, engine=engine)
+    with pytest.raises(nd.LayoutError, match="zero point must be an uint8"):
+        onednn.DepthwiseConv2d((1, 4, 4, 4), weights, dtype="uint8", quantization=nd.Quantization((0.5, -1), 0.5, (0.5, 0)), engine=engine)
+    with pytest.raises(nd.LayoutError, match="3 scales for 4 channels"):
+        onednn.DepthwiseConv2d((1, 4, 4, 4), weights, quantization=nd.Quantization((0.5, 0), [0.5] * 3, (0.5, 0)), engine=engine)
+
+
+def test_d16_bind(engine):
+    """D16: `bind` checks two arrays once and gives a call that checks nothing any more."""
+    plan = onednn.DepthwiseConv2d((1, 6, 5, 17), np.ones((3, 3, 17, 1), np.float32), engine=engine)
+    x, y = NdArray(plan.src_descriptor), NdArray(plan.dst_descriptor)
+    convolve = plan.bind(x, y)
+    for value in (1, 2):
+        x[...] = value
+        assert convolve() is None
+        assert y[0, 2, 2, 16] == 9 * value
+    with pytest.raises(nd.LayoutError, match="overlaps"):
+        plan.bind(x, x)
+    with pytest.raises(nd.LayoutError, match="another layout"):
+        plan.bind(x, nd.zeros((1, 5, 6, 17)).permute((0, 2, 1, 3)))
+    del x
+    convolve()  # it keeps the arrays
+    assert y[0, 0, 0, 0] == 8
+
+
 def test_d13_padded_input_and_output(engine):
     """D13: `DepthwiseConv2d` runs on arrays as they lie: a halo around the image is neither read nor written."""
     rng = np.random.default_rng(7)

@@ -16,7 +16,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +33,8 @@ from nd4jlike.ndarray import NdArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from nd4jlike.quantization import Quantization
 
     _Tail = Literal["check", "zero", "trust"]
 
@@ -592,6 +594,8 @@ _CPU, _IN_ORDER = 1, 1  # dnnl_cpu, dnnl_stream_in_order
 _FORWARD_INFERENCE, _CONVOLUTION_DIRECT, _SCRATCHPAD_USER = 96, 1, 1
 _BLOCKED, _ANY = 2, 1  # dnnl_format_kind_t, dnnl_format_tag_t
 _SRC, _DST, _WEIGHTS, _BIAS, _SCRATCHPAD = 1, 17, 33, 41, 80  # DNNL_ARG_..
+_SCALES, _ZERO_POINTS = 4096, 8192  # DNNL_ARG_ATTR_.., added to an argument
+_PER_CHANNEL = 0b11  # mask of scales along C and M of weights
 _QUERY_IMPLEMENTATION, _QUERY_STRIDES = 8, 14
 _QUERY_SRC, _QUERY_WEIGHTS, _QUERY_DST, _QUERY_SCRATCHPAD = 129, 131, 133, 136
 _QUERY_NDIMS, _QUERY_DIMS, _QUERY_DATA_TYPE, _QUERY_OFFSET, _QUERY_PADDED, _QUERY_PADDED_OFFSETS = range(256, 262)
@@ -620,6 +624,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "memory_create": (_Pointer, _Pointer, _Pointer, _Pointer),
     "primitive_attr_create": (_Pointer,),
     "primitive_attr_set_scratchpad_mode": (_Pointer, ctypes.c_int),
+    "primitive_attr_set_scales_mask": (_Pointer, ctypes.c_int, ctypes.c_int),
+    "primitive_attr_set_zero_points_mask": (_Pointer, ctypes.c_int, ctypes.c_int),
     "reorder_primitive_desc_create": (_Pointer,) * 6,
     "convolution_forward_primitive_desc_create": (_Pointer, _Pointer, ctypes.c_int, ctypes.c_int, *(_Pointer,) * 9),
     "primitive_desc_query": (_Pointer, ctypes.c_int, ctypes.c_int, _Pointer),
@@ -1040,23 +1046,36 @@ def _shared_engine() -> Engine:
         return _engines[path]
 
 
-def _run(engine: Engine, primitive: _Handle, scratch: int, arguments: dict[int, _Handle]) -> None:
-    """Execute a primitive and wait. Scratch memory is that of this call, so calls in several threads do not meet."""
+def _bound(engine: Engine, primitive: _Handle, scratch: int, arguments: dict[int, _Handle]) -> Callable[[], None]:
+    """Make the call that executes a primitive and waits; it keeps all that it needs."""
     library = engine._library
     stream = library.make("stream", "stream_create", engine._handle, _IN_ORDER, needs=(engine._handle,))
     if scratch:
         room = NdArray(ShapeDescriptor("uint8", "c", (scratch,)))
         arguments = {**arguments, _SCRATCHPAD: _memory(engine, engine._native(MemoryDesc.from_strides((scratch,), data_type="u8")), room.buffer.address, room)}
     listed = (_Argument * len(arguments))(*(_Argument(arg, handle._as_parameter_) for arg, handle in arguments.items()))
-    library.call("primitive_execute", primitive, stream, len(arguments), listed)
-    library.call("stream_wait", stream)
+    kept = (primitive, arguments)
+
+    def run() -> None:
+        library.call("primitive_execute", kept[0], stream, len(listed), listed)
+        library.call("stream_wait", stream)
+
+    return run
 
 
-def _primitive(engine: Engine, create: str, *arguments: Any) -> tuple[_Handle, _Handle, int]:
-    """Primitive, its descriptor and the bytes of scratch memory that a call needs."""
+def _run(engine: Engine, primitive: _Handle, scratch: int, arguments: dict[int, _Handle]) -> None:
+    """Execute a primitive once. Scratch memory is that of this call, so calls in several threads do not meet."""
+    _bound(engine, primitive, scratch, arguments)()
+
+
+def _primitive(engine: Engine, create: str, *arguments: Any, masks: dict[int, int] | None = None) -> tuple[_Handle, _Handle, int]:
+    """Primitive, its descriptor and the bytes of scratch memory that a call needs. `masks` of scales and zero points, by argument."""
     library = engine._library
     attributes = library.make("primitive_attr", "primitive_attr_create")
     library.call("primitive_attr_set_scratchpad_mode", attributes, _SCRATCHPAD_USER)
+    for argument, mask in (masks or {}).items():
+        what = "scales" if argument & _SCALES else "zero_points"
+        library.call(f"primitive_attr_set_{what}_mask", attributes, argument & ~(_SCALES | _ZERO_POINTS), mask)
     desc = library.make("primitive_desc", create, *arguments, attributes, needs=(engine._handle,))
     primitive = library.make("primitive", "primitive_create", desc, needs=(engine._handle,))
     return primitive, desc, library.size(library.query_md(desc, _QUERY_SCRATCHPAD))
@@ -1151,6 +1170,9 @@ class DepthwiseConv2d:
         Names of the axes of input and result, not their memory order.
     weights_format : {"HWCM", "MCHW", "MHWC", "C1HW"}, optional
         Names of the axes of the weights.
+    quantization : Quantization, optional
+        For bytes: the library scales its sums, adds the zero point and rounds; the result has the type of the input. `bias` is int32, as ours is.
+        It rounds floats once, half to even: elements may differ from `rounding="xnnpack"` by one where the exact value is near one half.
     engine : Engine, optional
         Default: one that all calls share.
 
@@ -1195,6 +1217,7 @@ class DepthwiseConv2d:
         padding: Any = "same",
         data_format: Literal["NHWC", "NCHW"] = "NHWC",
         weights_format: Literal["HWCM", "MCHW", "MHWC", "C1HW"] = "HWCM",
+        quantization: Quantization | None = None,
         engine: Engine | None = None,
     ) -> None:
         self._engine = engine or _shared_engine()
@@ -1216,7 +1239,8 @@ class DepthwiseConv2d:
         dst_dims = (dims[0], outputs, *walk.out)
 
         src_type = _name(src.dtype if isinstance(src, ShapeDescriptor) else dtype) if dtype is not None or isinstance(src, ShapeDescriptor) else weights_type
-        dst_type = _name(dst.dtype if dst else dst_dtype) if dst or dst_dtype is not None else {"s8": "s32", "u8": "s32"}.get(src_type, src_type)
+        sums = {"s8": "s32", "u8": "s32"} if quantization is None else {}
+        dst_type = _name(dst.dtype if dst else dst_dtype) if dst or dst_dtype is not None else sums.get(src_type, src_type)
         if dst is not None and tuple(dst.shape[axis] for axis in self._axes if axis < dst.rank) != dst_dims:
             raise LayoutError(f"dst has shape {dst.shape}, the result {tuple(dst_dims[axis] for axis in self._back)}")
         src_md, dst_md = self._asked(src, dims, src_type), self._asked(dst or self._twin(src, dst_dims, dst_type), dst_dims, dst_type)
@@ -1224,6 +1248,17 @@ class DepthwiseConv2d:
         numbers_bias, bias_type = (None, "") if bias is None else _plain(bias)
         if numbers_bias is not None and numbers_bias.shape != (outputs,):
             raise LayoutError(f"bias has one number for each of {outputs} output channels: shape {numbers_bias.shape}")
+        constants: dict[int, npt.NDArray[Any]] = {}
+        if quantization is not None:
+            if {src_type, dst_type} - {"s8", "u8"}:
+                raise LayoutError(f"quantization scales bytes to bytes: src {src_type}, dst {dst_type}")
+            quantization.check("int8" if src_type == "s8" else "uint8", outputs)
+            (scale, zero_point), (dst_scale, dst_zero_point) = quantization.input, quantization.output
+            scales = np.broadcast_to(np.asarray(quantization.weights, np.float32), outputs)
+            constants = {argument | _SCALES: np.array(values, np.float32) for argument, values in ((_SRC, [scale]), (_WEIGHTS, scales), (_DST, [dst_scale]))}
+            constants |= {argument | _ZERO_POINTS: np.array([value], np.int32) for argument, value in ((_SRC, zero_point), (_DST, dst_zero_point)) if value}
+            if numbers_bias is not None:
+                numbers_bias, bias_type = (numbers_bias * (scale * scales.astype(np.float64))).astype(np.float32), "f32"
         bias_md = None if numbers_bias is None else self._engine._native(MemoryDesc.from_strides((outputs,), None, bias_type))
 
         library = self._engine._library
@@ -1232,6 +1267,7 @@ class DepthwiseConv2d:
             self._primitive, self._pd, self._scratch = _primitive(
                 self._engine, "convolution_forward_primitive_desc_create", self._engine._handle, _FORWARD_INFERENCE, _CONVOLUTION_DIRECT,
                 src_md, _any(library, grouped, weights_type), bias_md, dst_md, *(_Dims(*figures) for figures in spatial),
+                masks={argument: _PER_CHANNEL if argument == _WEIGHTS | _SCALES else 0 for argument in constants},
             )  # fmt: skip
         except (LayoutError, UnsupportedLayoutError) as error:
             raise UnsupportedLayoutError(
@@ -1244,6 +1280,9 @@ class DepthwiseConv2d:
         self._constants = {_WEIGHTS: self._packed(kernels, grouped, weights_type)}
         if numbers_bias is not None:
             self._constants[_BIAS] = _memory(self._engine, bias_md, numbers_bias.ctypes.data, numbers_bias)
+        for argument, numbers in constants.items():
+            md = self._engine._native(MemoryDesc.from_strides(numbers.shape, None, _name(numbers.dtype)))
+            self._constants[argument] = _memory(self._engine, md, numbers.ctypes.data, numbers)
 
     def _twin(self, src: ShapeDescriptor | Sequence[int], dims: tuple[int, ...], data_type: str) -> ShapeDescriptor | None:
         """Lay the result out by the tag that `src` has."""
@@ -1319,9 +1358,44 @@ class DepthwiseConv2d:
         LayoutError
             For another layout than the configured one (`reorder` makes it), a dirty tail of `x`, an `out` that is read-only or overlaps `x`.
         """
-        read = x if isinstance(x, Memory) else Memory._of(_four(x, "x").permute(self._axes), self._engine, tail)
         result = NdArray(self._dst_descriptor) if out is None else out
-        written = Memory._of(_four(result, "out").permute(self._axes), self._engine, "trust")
+        self.bind(x, result, tail=tail)()
+        return result
+
+    def bind(self, x: NdArray | Memory, out: NdArray, *, tail: _Tail = "check") -> Callable[[], None]:
+        """Check two arrays once, for calls that check nothing any more.
+
+        Parameters
+        ----------
+        x, out, tail
+            As a call has them. The tail of `x` is looked at now, and not again.
+
+        Returns
+        -------
+        callable
+            Convolves the present elements of `x` into `out`; takes and returns nothing. It keeps both arrays alive, and has one scratch
+            memory: not for two threads at a time.
+
+        Raises
+        ------
+        LayoutError
+            As a call does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nd4jlike as nd
+        >>> from nd4jlike.adapters import onednn
+        >>> if onednn.find_library():
+        ...     plan = onednn.DepthwiseConv2d((1, 5, 5, 16), np.ones((3, 3, 16, 1), np.float32))
+        ...     x, y = nd.NdArray(plan.src_descriptor), nd.NdArray(plan.dst_descriptor)
+        ...     convolve = plan.bind(x, y)
+        ...     x[...] = 1
+        ...     convolve()
+        ...     assert y[0, 2, 2, 15] == 9
+        """
+        read = x if isinstance(x, Memory) else Memory._of(_four(x, "x").permute(self._axes), self._engine, tail)
+        written = Memory._of(_four(out, "out").permute(self._axes), self._engine, "trust")
         for name, memory, desc in (("x", read, self._src), ("out", written, self._dst)):
             if not _alike(memory.desc, desc):
                 raise LayoutError(
@@ -1330,8 +1404,7 @@ class DepthwiseConv2d:
         _disjoint((read,), written)
         written._written()
         read._clean()
-        _run(self._engine, self._primitive, self._scratch, {_SRC: read._handle, _DST: written._handle, **self._constants})
-        return result
+        return _bound(self._engine, self._primitive, self._scratch, {_SRC: read._handle, _DST: written._handle, **self._constants})
 
     def __repr__(self) -> str:
         return f"<DepthwiseConv2d of oneDNN {self._engine.version}, {self.implementation}: {self._src_descriptor!r} to {self._dst_descriptor!r}>"

@@ -1,0 +1,253 @@
+"""Our depthwise convolution beside other libraries': results compared first, then all in turns, ratios within one run (ADR 0014)."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from nd4jlike.creation import asarray
+from nd4jlike.depthwise import DepthwiseConv2d
+from nd4jlike.errors import LayoutError, Nd4jLikeError
+from nd4jlike.ndarray import NdArray
+from nd4jlike.peers import PEERS, Call, Case, UnsupportedCaseError, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["LAYERS", "LayerResult", "Timing", "measure", "parse_layer"]
+
+# Of MobileNetV1 and V3, ConvNeXt and a first layer with a depth multiplier.
+LAYERS = (
+    "112x112x32", "112x112x64:s2", "56x56x128", "28x28x256", "14x14x512", "14x14x512:s2", "7x7x1024",
+    "28x28x120:k5", "7x7x960:k5", "56x56x96:k7", "28x28x256:d2", "96x96x3:s2:m8",
+)  # fmt: skip
+
+# Seconds that one turn of one contender takes at least: the clock and the loop disappear.
+_TURN = 3e-4
+# How far from the exact result a float32 result may be, of itself and of the root mean square of all.
+_TOLERANCE = 1e-4
+_LAYER = re.compile(r"(?:(?P<n>\d+)x)?(?P<h>\d+)x(?P<w>\d+)x(?P<c>\d+)(?P<rest>(?::[a-z]\d+(?:x\d+)?)*)")
+
+
+def parse_layer(text: str, dtype: str = "float32", threads: int = 1) -> Case:
+    """Read a layer such as ``"112x112x64:k3:s2"``.
+
+    Parameters
+    ----------
+    text : str
+        Height, width and channels of the input (with the batch before them where it is not 1), then ``:k`` kernel (3), ``:s`` stride (1),
+        ``:d`` dilation (1), each a number or height x width, and ``:m`` depth multiplier (1).
+    dtype, threads
+        See `Case`.
+
+    Returns
+    -------
+    Case
+        The layer, with values to compute on.
+
+    Raises
+    ------
+    LayoutError
+        For another text.
+
+    Examples
+    --------
+    >>> from nd4jlike.bench import parse_layer
+    >>> parse_layer("8x45x61x17:k1x9:s2").output_shape
+    (8, 23, 31, 17)
+    """
+    found = _LAYER.fullmatch(text)
+    rest = {part[0]: part[1:] for part in found["rest"].split(":")[1:]} if found else {}
+    if found is None or not set(rest) <= set("ksdm") or "x" in rest.get("m", ""):
+        raise LayoutError(f"a layer is [N x] H x W x C with :k, :s, :d and :m behind it, as in 112x112x64:k3:s2: {text!r}")
+
+    def pair(key: str, default: int) -> tuple[int, int]:
+        numbers = [int(number) for number in rest.get(key, str(default)).split("x")]
+        return numbers[0], numbers[-1]
+
+    shape = (int(found["n"] or 1), int(found["h"]), int(found["w"]), int(found["c"]))
+    return Case(shape, pair("k", 3), pair("s", 1), pair("d", 1), int(rest.get("m", 1)), dtype, threads)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One contender.
+
+    Attributes
+    ----------
+    name : str
+        A key of `PEERS`, or ours: ``"nd4jlike"`` on the layouts that the plan chooses, ``"nd4jlike dense"`` on plain arrays,
+        ``"nd4jlike tflite"`` with TensorFlow Lite's rounding of int8.
+    note : str
+        Version and layout.
+    microseconds, least_microseconds : float
+        Median and least time of one call, through the contender's own interface in Python.
+    """
+
+    name: str
+    note: str
+    microseconds: float
+    least_microseconds: float
+
+
+@dataclass
+class LayerResult:
+    """One layer.
+
+    Attributes
+    ----------
+    case : Case
+        The layer.
+    timings : list of Timing
+        Ours first.
+    left_out : dict of str
+        Why a peer has no timing.
+    """
+
+    case: Case
+    timings: list[Timing] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def best_peer(self) -> Timing | None:
+        """The fastest of the others; None where there is none."""
+        peers = [timing for timing in self.timings if timing.name in PEERS]
+        return min(peers, key=lambda timing: timing.microseconds, default=None)
+
+    def ratio(self, timing: Timing) -> float | None:
+        """Time of the best peer over that of `timing`: above 1, `timing` is faster."""
+        return None if self.best_peer is None else self.best_peer.microseconds / timing.microseconds
+
+    def gflops(self, timing: Timing) -> float:
+        """Billions of multiplications and additions a second."""
+        return self.case.operations / timing.microseconds / 1e3
+
+    def gigabytes(self, timing: Timing) -> float:
+        """Billions of bytes a second: the input read once and the result written once."""
+        return sum(self.case.bytes) / timing.microseconds / 1e3
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        case = self.case
+        layer = {name: getattr(case, name) for name in ("shape", "kernel", "stride", "dilation", "multiplier", "dtype", "threads", "output_shape")}
+        rows = [
+            {"name": t.name, "note": t.note, "microseconds": t.microseconds, "least_microseconds": t.least_microseconds}
+            | {"gflops": self.gflops(t), "gigabytes_per_second": self.gigabytes(t), "best_peer_over_this": self.ratio(t)}
+            for t in self.timings
+        ]
+        return layer | {"timings": rows, "best_peer": None if self.best_peer is None else self.best_peer.name, "left_out": self.left_out}
+
+
+def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"]) -> Call:
+    plan = DepthwiseConv2d(
+        case.weights, case.bias, stride=case.stride, dilation=case.dilation, quantization=case.quantization, rounding=rounding, threads=case.threads
+    )
+    if dense:
+        x, y = asarray(case.x), asarray(np.empty(case.output_shape, case.dtype))
+    else:
+        x = NdArray(plan.input_descriptor(case.shape))
+        if case.quantization is not None:
+            x.fill_padding(case.quantization.input[1])
+        x[...] = case.x
+        y = NdArray(plan.output_descriptor(x))
+    return Call(lambda: plan(x, y), y.to_numpy, f"{plan.isa}, {'dense' if dense else 'layouts of the plan'}")
+
+
+def _check(case: Case, expected: npt.NDArray[np.float64], call: Call) -> None:
+    """Run once, and refuse a result that is not that of the layer."""
+    call.run()
+    result = call.result()
+    if result.shape != expected.shape:
+        raise UnsupportedCaseError(f"its result has shape {result.shape}, not {expected.shape}")
+    if case.dtype == "float32":
+        off = np.abs(result - expected) - _TOLERANCE * (np.abs(expected) + float(np.sqrt(np.mean(expected**2))))
+    else:  # roundings differ where the exact result lies near one half
+        off = np.abs(result - expected) - 1
+    if not (off <= 0).all():
+        index = tuple(int(i) for i in np.unravel_index(np.argmax(off), off.shape))
+        raise UnsupportedCaseError(f"its result is wrong at {index}: {result[index]}, not {expected[index]:.7g}")
+
+
+def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, progress: Callable[[str], None] | None = None) -> LayerResult:
+    """Measure one layer.
+
+    Parameters
+    ----------
+    case : Case
+        The layer.
+    peers : sequence of str
+        Keys of `PEERS`; those that are missing or cannot do the layer are in `left_out`.
+    rounds : int
+        In each of them every contender has one turn of at least 0.3 ms, in an order drawn anew.
+    progress : callable, optional
+        Called with the name of each contender before it is prepared.
+
+    Returns
+    -------
+    LayerResult
+        Medians over the rounds.
+
+    Raises
+    ------
+    LayoutError
+        For an unknown peer.
+    Nd4jLikeError
+        Where our own result is wrong.
+
+    Examples
+    --------
+    >>> from nd4jlike.bench import measure, parse_layer
+    >>> result = measure(parse_layer("5x5x8"), peers=(), rounds=1)
+    >>> [timing.name for timing in result.timings]
+    ['nd4jlike', 'nd4jlike dense']
+    """
+    unknown = [name for name in peers if name not in PEERS]
+    if unknown:
+        raise LayoutError(f"peers are {', '.join(PEERS)}: {', '.join(unknown)}")
+    result = LayerResult(case)
+    expected = case.expected()
+    own: dict[str, tuple[bool, Literal["tflite", "xnnpack"]]] = {"nd4jlike": (False, "xnnpack"), "nd4jlike dense": (True, "xnnpack")}
+    if case.quantization is not None:
+        own["nd4jlike tflite"] = (False, "tflite")
+    calls = {name: _ours(case, *how) for name, how in own.items()}
+    for name, call in calls.items():
+        try:
+            _check(case, expected, call)
+        except UnsupportedCaseError as error:
+            raise Nd4jLikeError(f"{name}: {error}") from error
+    for name in peers:
+        if progress is not None:
+            progress(name)
+        try:
+            call = prepare(name, case)
+            _check(case, expected, call)
+        except Nd4jLikeError as error:
+            result.left_out[name] = str(error)
+        else:
+            calls[name] = call
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    repeats = {name: max(1, round(_TURN / max(_time(call, 3), 1e-9))) for name, call in calls.items()}
+    order = np.random.default_rng(case.seed)
+    for _ in range(rounds):
+        for name in order.permutation(list(calls)):
+            found[name].append(_time(calls[name], repeats[name]))
+    for name, call in calls.items():
+        result.timings.append(Timing(name, call.note, statistics.median(found[name]) * 1e6, min(found[name]) * 1e6))
+    return result
+
+
+def _time(call: Call, repeats: int) -> float:
+    """Seconds of one of `repeats` calls; one before them brings the data back into the caches."""
+    run = call.run
+    run()
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - begin) / repeats

@@ -1,0 +1,344 @@
+"""Other libraries' depthwise convolutions, each prepared once and called often, for `nd4jlike.bench` (ADR 0014)."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nd4jlike.errors import LayoutError, MissingLibraryError, Nd4jLikeError
+from nd4jlike.geometry import Window
+from nd4jlike.quantization import Quantization
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    _Array = npt.NDArray[Any]
+
+__all__ = ["PEERS", "Call", "Case", "UnsupportedCaseError", "prepare"]
+
+
+class UnsupportedCaseError(Nd4jLikeError):
+    """A library has no such convolution, or this module does not ask for it."""
+
+
+class Call(NamedTuple):
+    """A convolution that is ready to run.
+
+    Attributes
+    ----------
+    run : callable
+        Computes; takes nothing.
+    result : callable
+        Gives what the last run computed, shape (N, H, W, C*M), of the case's element type.
+    note : str
+        Version, and in what layout it reads and writes.
+    """
+
+    run: Callable[[], object]
+    result: Callable[[], _Array]
+    note: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One layer with its values: NHWC, TensorFlow Lite's ``"same"`` padding, a bias, no activation.
+
+    Attributes
+    ----------
+    shape : (int, int, int, int)
+        Of the input: N, H, W, C.
+    kernel, stride, dilation : (int, int)
+        Height and width.
+    multiplier : int
+        Output channels for each input channel.
+    dtype : {"float32", "int8"}
+        Of input, weights and result. int8: zero points -128 and a scale for each output channel, as behind a ReLU.
+    threads : int
+        That a library may use.
+    seed : int
+        Of the values.
+
+    Raises
+    ------
+    LayoutError
+        For extents below 1.
+
+    Examples
+    --------
+    >>> from nd4jlike.peers import Case
+    >>> case = Case((1, 7, 7, 16), (3, 3), (2, 2))
+    >>> case.output_shape, case.pads, case.operations
+    ((1, 4, 4, 16), ((1, 1), (1, 1)), 4608)
+    """
+
+    shape: tuple[int, int, int, int]
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    multiplier: int = 1
+    dtype: str = "float32"
+    threads: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(*self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier, self.threads) < 1:
+            raise LayoutError(f"every extent of a layer is at least 1: {self}")
+
+    @property
+    def channels(self) -> int:
+        """Of the input."""
+        return self.shape[3]
+
+    @property
+    def outputs(self) -> int:
+        """Output channels."""
+        return self.shape[3] * self.multiplier
+
+    @cached_property
+    def _walk(self) -> Any:
+        return Window(self.kernel, self.stride, self.dilation, "same").over(self.shape[1:3])
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """Of the result: N, H, W, C*M."""
+        height, width = self._walk.out
+        return self.shape[0], height, width, self.outputs
+
+    @property
+    def pads(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Implied pixels: ((top, bottom), (left, right))."""
+        pads = []
+        for size, out, kernel, stride, dilation in zip(self.shape[1:3], self._walk.out, self.kernel, self.stride, self.dilation, strict=True):
+            total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+            pads.append((total // 2, total - total // 2))
+        return pads[0], pads[1]
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions, those on padding too, as everybody counts them."""
+        return 2 * self.kernel[0] * self.kernel[1] * int(np.prod(self.output_shape))
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """Least traffic: bytes of the input and of the result."""
+        itemsize = np.dtype(self.dtype).itemsize
+        return int(np.prod(self.shape)) * itemsize, int(np.prod(self.output_shape)) * itemsize
+
+    @cached_property
+    def quantization(self) -> Quantization | None:
+        """Scales that spread the sums over the range of the result."""
+        if self.dtype == "float32":
+            return None
+        step, deviation = 6 / 255, (self.kernel[0] * self.kernel[1]) ** 0.5 * 85 * 45
+        scales = self._random(1).uniform(0.7, 1.4, self.outputs) * (2.5 / (step * deviation))
+        return Quantization(input=(step, -128), weights=scales, output=(step, -128))
+
+    @cached_property
+    def x(self) -> _Array:
+        """The input."""
+        values = self._random(2).standard_normal(self.shape, np.float32)
+        return values if self.dtype == "float32" else np.clip(np.rint(values * 60 - 60), -128, 127).astype(np.int8)
+
+    @cached_property
+    def weights(self) -> _Array:
+        """Of shape (kH, kW, C, M)."""
+        values = self._random(3).standard_normal((*self.kernel, self.channels, self.multiplier), np.float32)
+        return values if self.dtype == "float32" else np.clip(np.rint(values * 45), -127, 127).astype(np.int8)
+
+    @cached_property
+    def bias(self) -> _Array:
+        """Of shape (C*M,)."""
+        values = self._random(4).standard_normal(self.outputs, np.float32)
+        return values if self.quantization is None else np.rint((values + 2) / (self.quantization.input[0] * self._scales)).astype(np.int32)
+
+    @property
+    def _scales(self) -> npt.NDArray[np.float64]:
+        assert self.quantization is not None
+        return np.asarray(self.quantization.weights, np.float64)
+
+    def expected(self) -> npt.NDArray[np.float64]:
+        """Compute the layer in float64: the result, before rounding for int8."""
+        zero, weights = (0 if self.quantization is None else self.quantization.input[1]), self.weights.astype(np.float64)
+        padded = np.pad(self.x.astype(np.float64) - zero, ((0, 0), *self.pads, (0, 0)))
+        _, height, width, _ = self.output_shape
+        total = np.zeros((self.shape[0], height, width, self.channels, self.multiplier))
+        for row, column in np.ndindex(self.kernel):
+            top, left = row * self.dilation[0], column * self.dilation[1]
+            rows = slice(top, top + (height - 1) * self.stride[0] + 1, self.stride[0])
+            columns = slice(left, left + (width - 1) * self.stride[1] + 1, self.stride[1])
+            total += padded[:, rows, columns, :, None] * weights[row, column]
+        sums = total.reshape(self.output_shape) + self.bias
+        if self.quantization is None:
+            return sums
+        (scale, _), (out_scale, out_zero) = self.quantization.input, self.quantization.output
+        return np.clip(sums * (scale * self._scales / out_scale) + out_zero, -128, 127)
+
+    def _random(self, what: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, what, *self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier])
+
+
+def _load(package: str, module: str | None = None) -> Any:
+    try:
+        return importlib.import_module(module or package)
+    except ImportError as error:
+        raise MissingLibraryError(f"{package} is not installed: pip install nd4jlike[bench]") from error
+
+
+def _need(condition: bool, what: str) -> None:
+    if not condition:
+        raise UnsupportedCaseError(what)
+
+
+def _onednn(case: Case) -> Call:
+    from nd4jlike.adapters import onednn
+    from nd4jlike.ndarray import NdArray
+
+    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(case.threads)
+    quantization, offset, dtype = case.quantization, 0, case.dtype
+    if quantization is not None:  # unsigned bytes are its native ones
+        (scale, zero), (out_scale, out_zero), offset, dtype = quantization.input, quantization.output, 128, "uint8"
+        quantization = Quantization((scale, zero + offset), quantization.weights, (out_scale, out_zero + offset))
+    plan = onednn.DepthwiseConv2d(case.shape, case.weights, case.bias, dtype=dtype, stride=case.stride, dilation=case.dilation, quantization=quantization)
+    x, y = NdArray(plan.src_descriptor), NdArray(plan.dst_descriptor)
+    x[...] = _shifted(case.x, offset)
+    tag = plan.src_descriptor.permute((0, 3, 1, 2)).tag
+    return Call(plan.bind(x, y), lambda: _shifted(y.to_numpy(), -offset), f"oneDNN {onednn.Engine().version}, {plan.implementation}, {tag}")
+
+
+def _shifted(values: _Array, offset: int) -> _Array:
+    """Bytes of the other sign, `offset` higher."""
+    return values if offset == 0 else (values.astype(np.int16) + offset).astype(np.uint8 if offset > 0 else np.int8)
+
+
+def _torch(case: Case) -> Call:
+    _need(case.dtype == "float32", "its quantized operators are not asked here")
+    torch = _load("torch")
+    torch.set_num_threads(case.threads)
+    (top, bottom), (left, right) = case.pads
+    x, padding = case.x, (top, left)
+    if (top, left) != (bottom, right):  # it pads both sides alike: the pixels are there before the clock starts
+        x, padding = np.pad(x, ((0, 0), *case.pads, (0, 0))), (0, 0)
+    image = torch.from_numpy(np.ascontiguousarray(x)).permute(0, 3, 1, 2)
+    weights = torch.from_numpy(np.ascontiguousarray(case.weights.transpose(2, 3, 0, 1).reshape(case.outputs, 1, *case.kernel)))
+    weights = weights.contiguous(memory_format=torch.channels_last)
+    bias = torch.from_numpy(case.bias)
+    results: list[Any] = [None]
+
+    def run() -> None:
+        with torch.inference_mode():
+            results[0] = torch.nn.functional.conv2d(image, weights, bias, case.stride, padding, case.dilation, case.channels)
+
+    return Call(run, lambda: results[0].permute(0, 2, 3, 1).numpy(), f"torch {torch.__version__}, channels last")
+
+
+def _onnxruntime(case: Case) -> Call:
+    runtime, onnx = _load("onnxruntime"), _load("onnx")
+    helper, values = onnx.helper, onnx.numpy_helper.from_array
+    (top, bottom), (left, right) = case.pads
+    geometry = {
+        "kernel_shape": case.kernel, "strides": case.stride, "dilations": case.dilation, "group": case.channels, "pads": [top, left, bottom, right],
+    }  # fmt: skip
+    constants: dict[str, Any] = {"w": case.weights.transpose(2, 3, 0, 1).reshape(case.outputs, 1, *case.kernel), "b": case.bias}
+    names, operator = ["x", "w", "b"], "Conv"
+    if case.quantization is not None:
+        (scale, zero), (out_scale, out_zero) = case.quantization.input, case.quantization.output
+        constants |= {"xs": np.float32(scale), "xz": np.int8(zero), "ys": np.float32(out_scale), "yz": np.int8(out_zero)}
+        constants |= {"ws": np.array(case.quantization.weights, np.float32), "wz": np.zeros(case.outputs, np.int8)}
+        names, operator = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], "QLinearConv"
+    element = onnx.TensorProto.FLOAT if case.quantization is None else onnx.TensorProto.INT8
+    planes = [(n, c, h, w) for n, h, w, c in (case.shape, case.output_shape)]
+    graph = helper.make_graph(
+        [helper.make_node(operator, names, ["y"], **geometry)],
+        "layer",
+        [helper.make_tensor_value_info("x", element, planes[0])],
+        [helper.make_tensor_value_info("y", element, planes[1])],
+        [values(np.ascontiguousarray(value), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = case.threads, 3
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    x, y = np.ascontiguousarray(case.x.transpose(0, 3, 1, 2)), np.empty(planes[1], case.dtype)
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
+    binding.bind_output("y", "cpu", 0, y.dtype, y.shape, y.ctypes.data)
+    keep = (x, y)
+    return Call(lambda: session.run_with_iobinding(binding), lambda: keep[1].transpose(0, 2, 3, 1), f"ONNX Runtime {runtime.__version__}, NCHW")
+
+
+def _openvino(case: Case) -> Call:
+    openvino = _load("openvino")
+    ops = _load("openvino", "openvino.opset13")
+    quantization = case.quantization
+    # Unsigned bytes are its native ones.
+    offset, element = (0, openvino.Type.f32) if quantization is None else (128, openvino.Type.u8)
+    image = parameter = ops.parameter(case.shape, element)
+    kernels = ops.constant(np.ascontiguousarray(case.weights.transpose(2, 3, 0, 1).reshape(case.channels, case.multiplier, 1, *case.kernel)))
+    bias = case.bias.astype(np.float32)
+    if quantization is not None:
+        (scale, zero), scales = quantization.input, np.array(quantization.weights, np.float32)
+        image = ops.convert(image, "f32")
+        if zero + offset:
+            image = ops.subtract(image, ops.constant(np.float32(zero + offset)))
+        image = ops.multiply(image, ops.constant(np.float32(scale)))
+        kernels = ops.multiply(ops.convert(kernels, "f32"), ops.constant(scales.reshape(case.channels, case.multiplier, 1, 1, 1)))
+        bias = (case.bias * (scale * scales.astype(np.float64))).astype(np.float32)
+    (top, bottom), (left, right) = case.pads
+    image = ops.transpose(image, ops.constant(np.array([0, 3, 1, 2])))
+    image = ops.group_convolution(image, kernels, list(case.stride), [top, left], [bottom, right], list(case.dilation))
+    image = ops.add(image, ops.constant(bias.reshape(1, -1, 1, 1)))
+    if quantization is not None:
+        out_scale, out_zero = quantization.output
+        low, high = ((end - (out_zero + offset)) * out_scale for end in (0, 255))
+        image = ops.fake_quantize(image, *(ops.constant(np.float32(end)) for end in (low, high, 0, 255)), 256)
+    image = ops.transpose(image, ops.constant(np.array([0, 2, 3, 1])))
+    if quantization is not None:
+        image = ops.convert(image, "u8")
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": case.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.Core().compile_model(openvino.Model([image], [parameter], "layer"), "CPU", settings).create_infer_request()
+    x = np.ascontiguousarray(_shifted(case.x, offset))
+    y = np.empty(case.output_shape, x.dtype)
+    request.set_input_tensor(openvino.Tensor(x, shared_memory=True))
+    request.set_output_tensor(openvino.Tensor(y, shared_memory=True))
+    keep = (x, y)
+    return Call(request.infer, lambda: _shifted(keep[1], -offset), f"OpenVINO {openvino.__version__.split('-')[0]}, NHWC")
+
+
+PEERS: dict[str, Callable[[Case], Call]] = {"onednn": _onednn, "openvino": _openvino, "onnxruntime": _onnxruntime, "torch": _torch}
+
+
+def prepare(name: str, case: Case) -> Call:
+    """Prepare a library for a case.
+
+    Parameters
+    ----------
+    name : str
+        One of `PEERS`.
+    case : Case
+        The layer.
+
+    Returns
+    -------
+    Call
+        Ready to run; it has not run yet.
+
+    Raises
+    ------
+    MissingLibraryError
+        Without the library.
+    UnsupportedCaseError
+        For a case that it cannot do, or refuses, in its own words.
+    """
+    try:
+        return PEERS[name](case)
+    except Nd4jLikeError:
+        raise
+    except Exception as error:  # whatever a foreign library throws
+        raise UnsupportedCaseError(f"{name}: {' '.join(str(error).split())[:200]}") from error

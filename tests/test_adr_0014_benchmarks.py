@@ -1,0 +1,183 @@
+"""ADR 0014: benchmarks that compare before they measure."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nd4jlike as nd
+from nd4jlike import bench, cli, peers
+from nd4jlike.peers import Call, Case
+from reference import accumulate
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = Case((1, 6, 7, 5), (3, 5), (2, 1), (1, 2), 2)
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """Time nothing longer than it takes to see that it works."""
+    monkeypatch.setattr(bench, "_TURN", 0.0)
+
+
+def exact(case):
+    return Call(lambda: None, lambda: case.expected().astype(case.dtype) if case.dtype == "float32" else np.rint(case.expected()).astype(np.int8), "exact 1")
+
+
+def off_by(amount):
+    def peer(case):
+        right = exact(case).result().copy()
+        right[0, 1, 2, 3] += amount
+        return Call(lambda: None, lambda: right, "wrong 1")
+
+    return peer
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_d1_the_layer_is_what_the_oracle_says(dtype):
+    """D1: A contender is timed only after its result was compared with the layer computed in float64."""
+    case = Case(SMALL.shape, SMALL.kernel, SMALL.stride, SMALL.dilation, SMALL.multiplier, dtype)
+    zero = 0 if dtype == "float32" else -128
+    sums = accumulate(case.x - (zero if zero == 0 else np.int16(zero)), case.weights, stride=case.stride, dilation=case.dilation, padding=case.pads) + case.bias
+    if dtype == "int8":
+        sums = np.clip(sums * (6 / 255 * np.asarray(case.quantization.weights) / (6 / 255)) - 128, -128, 127)
+        assert len(np.unique(np.rint(sums))) > 50  # the scales spread the values
+    np.testing.assert_allclose(case.expected(), sums, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "harmless", "wrong"), [("float32", 1e-5, 0.01), ("int8", 1, 2)])
+def test_d1_wrong_results_are_not_timed(monkeypatch, dtype, harmless, wrong):
+    """D1: A contender is timed only after its result was compared: float32 within 1e-4, int8 within one."""
+    monkeypatch.setattr(bench, "PEERS", peers.PEERS | {"near": off_by(harmless), "wrong": off_by(wrong)})
+    monkeypatch.setattr(peers, "PEERS", bench.PEERS)
+    result = bench.measure(Case((1, 4, 5, 4), dtype=dtype), ("near", "wrong"), rounds=1)
+    assert [timing.name for timing in result.timings if timing.name in bench.PEERS] == ["near"]
+    assert "wrong at (0, 1, 2, 3)" in result.left_out["wrong"]
+
+
+def test_d1_a_wrong_result_of_ours_ends_the_run(monkeypatch):
+    """D1: A wrong result of ours ends the run."""
+    monkeypatch.setattr(bench, "_ours", lambda case, dense, rounding: off_by(1)(case))
+    with pytest.raises(nd.Nd4jLikeError, match=r"nd4jlike: its result is wrong at \(0, 1, 2, 3\)"):
+        bench.measure(Case((1, 4, 5, 4)), (), rounds=1)
+
+
+def test_d2_turns(monkeypatch):
+    """D2: Contenders take turns in one process, in an order drawn anew for each round."""
+    calls = []
+    fakes = {name: lambda case, name=name: exact(case)._replace(run=lambda: calls.append(name)) for name in "abc"}
+    monkeypatch.setattr(bench, "PEERS", fakes)
+    monkeypatch.setattr(peers, "PEERS", fakes)
+    clock = iter(range(10**6))
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    result = bench.measure(Case((1, 4, 5, 4)), "abc", rounds=20)
+    assert {calls.count(name) for name in "abc"} == {1 + 4 + 2 * 20}  # the check, how long it takes, then one to warm and one to time in each round
+    turns = "".join(calls[-120:])
+    rounds = {turns[i : i + 6] for i in range(0, 120, 6)}
+    assert all(sorted(turn) == sorted("aabbcc") for turn in rounds)
+    assert len(rounds) > 2
+    assert {timing.microseconds for timing in result.timings} == {1e6}
+
+
+def test_d3_left_out(monkeypatch):
+    """D3: A peer that is missing, refuses the layer or computes it wrongly has no figure; its reason is in the result."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+    def clumsy(case):
+        raise RuntimeError("no\nkernel")
+
+    monkeypatch.setattr(bench, "PEERS", {"torch": peers.PEERS["torch"], "clumsy": clumsy})
+    monkeypatch.setattr(peers, "PEERS", bench.PEERS)
+    result = bench.measure(Case((1, 3, 3, 2)), rounds=1, peers=("torch", "clumsy"))
+    assert result.best_peer is None
+    assert result.ratio(result.timings[0]) is None
+    assert result.left_out == {"torch": "torch is not installed: pip install nd4jlike[bench]", "clumsy": "clumsy: no kernel"}
+    with pytest.raises(nd.LayoutError, match="peers are torch, clumsy: nobody"):
+        bench.measure(Case((1, 3, 3, 2)), ("nobody",))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("name", sorted(peers.PEERS))
+@pytest.mark.parametrize("layer", ["9x8x16", "2x9x8x17:s2", "7x9x4:k5x3:d2", "6x6x3:m8:s2"])
+def test_d4_real_peers(name, layer, dtype):
+    """D4: A peer has what it likes best where its interface lets us choose; its result is that of the layer."""
+    case = bench.parse_layer(layer, dtype)
+    try:
+        result = bench.measure(case, (name,), rounds=1)
+    except nd.Nd4jLikeError as error:  # pragma: no cover - says which
+        pytest.fail(str(error))
+    if name in result.left_out:
+        assert "wrong" not in result.left_out[name]
+        pytest.skip(result.left_out[name])
+    assert result.best_peer.name == name
+    assert result.best_peer.microseconds >= result.best_peer.least_microseconds > 0
+
+
+def test_d5_ratio():
+    """D5: A ratio is the time of the fastest peer over ours."""
+    ours, slow, fast = bench.Timing("nd4jlike", "", 10.0, 9.0), bench.Timing("torch", "", 50.0, 49.0), bench.Timing("onednn", "", 25.0, 24.0)
+    result = bench.LayerResult(Case((1, 4, 4, 10)), [ours, slow, fast])
+    assert result.best_peer is fast
+    assert result.ratio(ours) == 2.5
+    assert result.gflops(ours) == 2 * 9 * 160 / 10e3
+    assert result.gigabytes(ours) == 2 * 160 * 4 / 10e3
+    row = result.to_dict()["timings"][0]
+    assert (row["best_peer_over_this"], row["microseconds"]) == (2.5, 10.0)
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("bench_depthwise", ROOT / "benchmarks" / "bench_depthwise.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the bound is measured by compiled C")
+def test_d6_bound(tmp_path):
+    """D6: The bound of a layer is the longer of computing the taps inside the image at the measured peak, and reading and writing once."""
+    bound = script().Bound(tmp_path)
+    inside = (3 * 5 - 2) * (3 * 6 - 2)  # of 3x3 on 5x6 pixels
+    bound.native = type("Native", (), {"peak": lambda _, kind: 2.0 + kind, "touch": lambda _, *what: 1e-6 * what[1] + 1e-3 * what[3]})()
+    assert bound.microseconds(Case((2, 5, 6, 4))) == pytest.approx((2 * 2 * 4 * inside / 2e3, 960 + 960e3))
+    real = script().Bound(tmp_path)
+    computing, memory = real.microseconds(Case((1, 28, 28, 64)))
+    assert computing > 0
+    assert memory > 0
+
+
+def test_d6_networks():
+    """D6: The bound of a layer is printed for every layer of the networks, and all of them can be read."""
+    for layers in script().NETWORKS.values():
+        assert [bench.parse_layer(layer).shape for layer in layers]
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "bench_depthwise.py", "--check", "--peers", "", "--layers", "3x3x8,4x6x5:k5:s2"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.count("3x3x8 ") == 2
+    assert done.stdout.count("4x6x5:k5:s2") == 2
+
+
+@pytest.mark.parametrize("text", ["", "3x3", "3x3x8:q2", "3x3x8:k", "3x3x8:m2x2", "3x3x8k3", "0x3x8", "3x3x8:s0"])
+def test_d2_layers_that_nobody_can_read(text):
+    """D2: Contenders take turns on a layer that was understood; other texts are refused."""
+    with pytest.raises(nd.LayoutError, match="layer"):
+        bench.parse_layer(text)
+
+
+def test_d2_the_command(capsys):
+    """D2: a figure is the median over the rounds; `nd4jlike bench` prints them."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    assert cli.main(["bench", "3x3x8", "4x5x6:k5x3:d2", "--peers", "", "--rounds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "4x5x6:k5x3:d2" in out
+    assert "medians of 2 rounds" in out
+    assert cli.main(["bench", "3x3x8", "--dtype", "int8", "--peers", "", "--rounds", "1", "--json"]) == 0
+    (layer,) = json.loads(capsys.readouterr().out)["layers"]
+    assert [timing["name"] for timing in layer["timings"]] == ["nd4jlike", "nd4jlike dense", "nd4jlike tflite"]
+    assert cli.main(["bench", "3x3", "--peers", ""]) == 2
+    assert "a layer is" in capsys.readouterr().err
