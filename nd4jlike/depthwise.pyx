@@ -4,7 +4,7 @@ cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
@@ -270,9 +270,9 @@ cdef class DepthwiseConv2d:
         Returns
         -------
         ShapeDescriptor
-            Channels fastest, padded by what the windows reach beyond the image and to pixels on whole cache lines
-            (ADR 0005, D10 and D11). The padding must hold 0, or the input zero point, to be used: new arrays are zeroed,
-            `NdArray.fill_padding` sets it.
+            Channels fastest, padded to pixels on whole cache lines, and by what the windows reach beyond the image where the
+            kernel reads it in place (ADR 0005, D10 and D11). Then it must hold 0, or the input zero point, to be used: new
+            arrays are zeroed, `NdArray.fill_padding` sets it.
 
         Raises
         ------
@@ -284,14 +284,20 @@ cdef class DepthwiseConv2d:
         >>> import numpy as np, nd4jlike as nd
         >>> plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), "float32"), stride=2)
         >>> d = plan.input_descriptor((1, 8, 8, 17))
-        >>> d.padded_shape, d.padding_offsets
-        ((1, 9, 9, 32), (0, 0, 0, 0))
+        >>> d.padded_shape, plan.output_descriptor(d).padded_shape
+        ((1, 8, 8, 32), (1, 4, 4, 32))
         """
+        cdef Problem problem
+        cdef ShapeDescriptor x
         shape = four_extents(shape)
         height, width, channels = [shape[axis] for axis in self._axes[1:]]
-        _, walk = self._walk(height, width, channels)
+        reading, walk = self._walk(height, width, channels)
         (top, bottom), (left, right) = walk.reach
         room = geometry.pixel_pitch(channels, self.dtype.itemsize) - channels
+        x = self._channels_last(shape, self._by_axis((0, 0, 0, room)), None)
+        self._state(&problem, x, self.output_descriptor(x), reading, walk)
+        if self._ignores_padding or not self._family.reads_halo(&problem):
+            return x
         return self._channels_last(shape, self._by_axis((0, top + bottom, left + right, room)), self._by_axis((0, top, left, 0)))
 
     def output_descriptor(self, x_or_descriptor, paddings=None, padding_offsets=None):
@@ -403,8 +409,8 @@ cdef class DepthwiseConv2d:
         cdef const Layout *source = &x.layout
         cdef const Layout *target = &y.layout
         cdef Py_ssize_t extents[4]
-        cdef int n, h, w, c, i
-        n, h, w, c = self._axes
+        cdef int h, w, c, i
+        _, h, w, c = self._axes
         expected = self._output_shape(x)
         check_plain("out", y, self.dtype)
         if y.shape != expected:
@@ -414,18 +420,7 @@ cdef class DepthwiseConv2d:
                 raise LayoutError(f"out must have a cell for each element: strides {y.strides} of shape {y.shape}", ShapeStatus.ZERO_STRIDE)
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
 
-        problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
-        problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
-        problem.multiplier = reading.weights.shape[2] // source.shape[c]
-        problem.out_height, problem.out_width = walk.out
-        problem.pad_top, problem.pad_left = walk.before
-        problem.stride_height, problem.stride_width = self._stride
-        problem.dilation_height, problem.dilation_width = self._dilation
-        for i, axis in enumerate(self._axes):
-            problem.x_strides[i] = source.strides[axis]
-            problem.y_strides[i] = target.strides[axis]
-        if source.strides[c] == 1:
-            problem.channel_room = source.paddings[c] - source.padding_offsets[c]
+        self._state(problem, x, y, reading, walk)
         launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and self._family.reads_halo(problem)
         launch.reads_padding = launch.looks_at_padding and reads_padding
         if launch.reads_padding:
@@ -443,6 +438,27 @@ cdef class DepthwiseConv2d:
         extents = [problem.batch, problem.out_height, problem.out_width, problem.channels * problem.multiplier]
         span(problem.y_strides, extents, NULL, target.itemsize, &launch.y_begin, &launch.y_end)
         return launch
+
+    cdef int _state(self, Problem *problem, ShapeDescriptor x, ShapeDescriptor y, object reading, object walk) except -1:
+        """Write two descriptors down as a problem without halo and constants."""
+        cdef const Layout *source = &x.layout
+        cdef const Layout *target = &y.layout
+        cdef int n, h, w, c, i
+        n, h, w, c = self._axes
+        memset(problem, 0, sizeof(Problem))
+        problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
+        problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
+        problem.multiplier = reading.weights.shape[2] // source.shape[c]
+        problem.out_height, problem.out_width = walk.out
+        problem.pad_top, problem.pad_left = walk.before
+        problem.stride_height, problem.stride_width = self._stride
+        problem.dilation_height, problem.dilation_width = self._dilation
+        for i, axis in enumerate(self._axes):
+            problem.x_strides[i] = source.strides[axis]
+            problem.y_strides[i] = target.strides[axis]
+        if source.strides[c] == 1:
+            problem.channel_room = source.paddings[c] - source.padding_offsets[c]
+        return 0
 
     cdef int _pack(self, _Launch launch, object weights) except -1:
         """Complete the problem by its constants, and have the kernel pack them."""

@@ -188,17 +188,18 @@ def test_d1_nothing_beyond_a_padded_buffer_is_touched(isa, side):
     """D1: taps outside the image add nothing."""
     for channels in CHANNELS:
         values, weights = random((2, 5, 4, channels), 1), random((3, 3, channels, 1), 2)
-        for stride in (1, 2):
+        for stride in (1, 2, 3):
             plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
-            layout = plan.input_descriptor(values.shape)
-            x = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
-            x[...] = values
-            layout = plan.output_descriptor(x, paddings=(0, 2, 1, 3), padding_offsets=(0, 1, 1, 1))
-            out = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
-            out.fill_padding(7)
-            plan(x, out)
-            assert out.check_padding(7)
-            assert_close(out, values, weights, stride=(stride, stride), padding=explicit("same", (5, 4), (3, 3), (stride, stride), (1, 1)))
+            haloed = nd.ShapeDescriptor.from_tag(values.shape, "nhwc", paddings=(0, 2, 2, 0), padding_offsets=(0, 1, 1, 0))
+            for layout in (plan.input_descriptor(values.shape), haloed):
+                x = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+                x[...] = values
+                layout = plan.output_descriptor(x, paddings=(0, 2, 1, 3), padding_offsets=(0, 1, 1, 1))
+                out = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+                out.fill_padding(7)
+                plan(x, out)
+                assert out.check_padding(7)
+                assert_close(out, values, weights, stride=(stride, stride), padding=explicit("same", (5, 4), (3, 3), (stride, stride), (1, 1)))
 
 
 @settings(max_examples=200, deadline=None)
@@ -390,17 +391,21 @@ def test_d6_padding_never_reaches_a_result(isa, fill):
     """D6: Padding never reaches a result."""
     for channels in (3, 8, 17, 64):
         values, weights = random((2, 4, 5, channels), 1), random((3, 3, channels, 1), 2)
-        for stride in (1, 2):
+        for stride in (1, 2, 3):
             plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
             padding = explicit("same", (4, 5), (3, 3), (stride, stride), (1, 1))
-            for x in (on(plan.input_descriptor(values.shape), values, fill), padded(values, (1, 1, 9, 2), (0, 0, 4, 0), fill)):
+            for x in (
+                on(plan.input_descriptor(values.shape), values, fill),
+                padded(values, (1, 1, 9, 2), (0, 0, 4, 0), fill),
+                padded(values, (0, 2, 2, 13), (0, 1, 1, 0), fill),
+            ):
                 assert_close(plan(x), values, weights, stride=(stride, stride), padding=padding)
 
 
 def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
     """D6: only where every padding cell holds the padding value in this very call."""
-    values, weights = random((1, 4, 5, 16), 1), random((3, 2, 16, 1), 2)
-    plan = nd.DepthwiseConv2d(weights, padding=((1, 1), (0, 1)))
+    values, weights = random((1, 4, 5, 16), 1), random((3, 4, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, stride=3, padding=((1, 1), (1, 2)))
     x = on(plan.input_descriptor(values.shape), values)
     out = nd.NdArray(plan.output_descriptor(x))
     want = np.asarray(plan(x)).copy()
@@ -420,8 +425,8 @@ def test_d6_padding_that_becomes_dirty_between_two_calls_is_seen():
 
 def test_d6_wrapped_memory_is_looked_at():
     """D6: only where every padding cell holds the padding value in this very call."""
-    values, weights = random((1, 4, 5, 16), 1), random((3, 2, 16, 1), 2)
-    plan = nd.DepthwiseConv2d(weights)
+    values, weights = random((1, 4, 5, 16), 1), random((3, 4, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, stride=3)
     layout = plan.input_descriptor(values.shape)
     memory = np.zeros(layout.allocLength(), np.float32)
     x = nd.NdArray(layout, memory)
@@ -438,7 +443,7 @@ def test_d6_weights_that_are_not_finite_read_no_padding(value):
     weights = np.ones((3, 3, 8, 1), np.float32)
     weights[0, 0] = value
     plan = nd.DepthwiseConv2d(weights)
-    x = on(plan.input_descriptor((1, 3, 3, 8)), 1)
+    x = padded(np.ones((1, 3, 3, 8), np.float32), (0, 2, 2, 0), (0, 1, 1, 0), 0)
     got = np.asarray(plan(x))
     assert (got[0, 0] == [[[4] * 8, [6] * 8, [4] * 8]]).all()
     assert not np.isfinite(got[0, 1, 1]).any()
@@ -448,12 +453,12 @@ def test_d6_weights_that_are_not_finite_read_no_padding(value):
 def test_d6_views_of_padded_arrays_do_not_take_their_elements_for_padding():
     """D6: Padding never reaches a result."""
     weights = random((3, 3, 8, 1), 2)
-    x = on(nd.DepthwiseConv2d(weights).input_descriptor((3, 6, 7, 8)), random((3, 6, 7, 8), 1))
-    plan = nd.DepthwiseConv2d(weights)
+    x = padded(random((3, 6, 7, 8), 1), (0, 2, 2, 0), (0, 1, 1, 0), 0)
+    plan = nd.DepthwiseConv2d(weights, stride=3)
     for index in (np.s_[1:2], np.s_[:, 1:], np.s_[:, :4], np.s_[:, 1:-1, 2:5], np.s_[:, ::2], np.s_[:, :, ::-1], np.s_[:, ::-1], np.s_[::2, :, 1::3]):
         values = np.asarray(x)[index]
         height, width = values.shape[1:3]
-        assert_close(plan(x[index]), values, weights, padding=explicit("same", (height, width), (3, 3), (1, 1), (1, 1)))
+        assert_close(plan(x[index]), values, weights, stride=(3, 3), padding=explicit("same", (height, width), (3, 3), (3, 3), (1, 1)))
 
 
 @every_isa
@@ -505,15 +510,15 @@ def test_d8_overlapping_memory_is_refused():
 
 def test_d8_the_halo_that_a_call_reads_counts():
     """D8: the ranges of addresses that a call may touch are disjoint."""
-    plan = nd.DepthwiseConv2d(np.ones((3, 2, 2, 1), np.float32))
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 2, 1), np.float32), stride=3, padding=1)
     memory = np.zeros(100, np.float32)
-    layout = plan.input_descriptor((1, 3, 3, 2))
+    layout = plan.input_descriptor((1, 4, 4, 2))
     x = nd.NdArray(layout, memory)
     x[...] = 1
-    assert layout.allocLength() == 40
+    assert layout.padded_shape == (1, 6, 6, 2)
     with pytest.raises(nd.LayoutError, match="overlap"):
-        plan(x, memory[39:57].reshape(1, 3, 3, 2))
-    plan(x, memory[40:58].reshape(1, 3, 3, 2))
+        plan(x, memory[71:79].reshape(1, 2, 2, 2))
+    plan(x, memory[72:80].reshape(1, 2, 2, 2))
 
 
 GOOD = {"weights": np.ones((3, 3, 4, 1), np.float32)}
@@ -629,7 +634,8 @@ def test_d9_bad_shapes_of_an_input_descriptor(shape):
 
 
 def test_d10_halo_is_what_the_windows_reach():
-    """D10: `input_descriptor` has channels fastest and the halo that the windows reach on each side, no more."""
+    """D10: `input_descriptor` has channels fastest; where the kernel reads a halo, it has what the windows reach on each side, no more; else none."""
+    found = {}
     for data_format in ("NHWC", "NCHW"):
         h, w, c = (1, 2, 3) if data_format == "NHWC" else (2, 3, 1)
         for size in range(1, 10):
@@ -644,11 +650,19 @@ def test_d10_halo_is_what_the_windows_reach():
                         d = plan.input_descriptor(shape)
                         assert d.shape == tuple(shape)
                         assert d.strides[c] == 1
-                        for axis, extent, (lead, trail) in ((h, size, sides[0]), (w, 9, sides[1])):
-                            last = (out_size(extent, kernel, stride, 1, lead, trail) - 1) * stride - lead + kernel - 1
-                            assert d.padding_offsets[axis] == lead
-                            assert d.paddings[axis] - lead == max(last - (extent - 1), 0)
                         assert d.paddings[0] == 0
+                        reach = []
+                        for extent, (lead, trail) in ((size, sides[0]), (9, sides[1])):
+                            last = (out_size(extent, kernel, stride, 1, lead, trail) - 1) * stride - lead + kernel - 1
+                            reach += [lead, max(last - (extent - 1), 0)]
+                        got = [d.padding_offsets[h], d.paddings[h] - d.padding_offsets[h], d.padding_offsets[w], d.paddings[w] - d.padding_offsets[w]]
+                        paddings, before = [0] * 4, [0] * 4
+                        paddings[h], paddings[w], before[h], before[w] = sum(reach[:2]), sum(reach[2:]), reach[0], reach[2]
+                        haloed = nd.ShapeDescriptor.from_tag(shape, "abcd" if data_format == "NHWC" else "acdb", "float32", paddings, before)
+                        reads = "halo      read in place" in plan.explain(haloed)
+                        assert got == (reach if reads else [0] * 4), plan
+                        found[kernel, stride] = found.get((kernel, stride), False) or reads
+    assert [found[case] for case in ((3, 1), (3, 2), (5, 1), (4, 3), (5, 3))] == [False, False, False, True, True]
 
 
 def test_d10_a_logical_nchw_input_lies_channels_last():
@@ -656,7 +670,7 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
     values, weights = random((2, 16, 5, 6), 1), random((3, 3, 16, 1), 2)
     plan = nd.DepthwiseConv2d(weights, data_format="NCHW")
     d = plan.input_descriptor(values.shape)
-    assert (d.shape, d.strides) == ((2, 16, 5, 6), (7 * 8 * 16, 1, 8 * 16, 16))
+    assert (d.shape, d.strides) == ((2, 16, 5, 6), (5 * 6 * 16, 1, 6 * 16, 16))
     x = on(d, values)
     assert_close(np.asarray(plan(x)).transpose(0, 2, 3, 1), values.transpose(0, 2, 3, 1), weights, padding=((1, 1), (1, 1)))
     assert "in place, tiles of" in plan.explain()
@@ -699,12 +713,12 @@ def test_d12_output_descriptor():
 def test_d12_one_layer_writes_into_the_halo_layout_of_the_next():
     """D12: paddings that are asked for are taken as they are."""
     x, first, second = random((1, 9, 8, 17), 1), random((3, 3, 17, 1), 2), random((5, 5, 17, 1), 3)
-    one, two = nd.DepthwiseConv2d(first, stride=2), nd.DepthwiseConv2d(second)
+    one, two = nd.DepthwiseConv2d(first, stride=2), nd.DepthwiseConv2d(second, stride=3)
     between = two.input_descriptor(one.output_descriptor(x).shape)
     assert one.output_descriptor(x, between.paddings, between.padding_offsets) == between
     got = two(one(x, nd.NdArray(between)))
-    assert "in place, tiles of" in two.explain()
-    assert (np.asarray(got) == np.asarray(nd.depthwise_conv2d(nd.depthwise_conv2d(x, first, stride=2), second))).all()
+    assert "halo      read in place" in two.explain()
+    assert (np.asarray(got) == np.asarray(nd.depthwise_conv2d(nd.depthwise_conv2d(x, first, stride=2), second, stride=3))).all()
 
 
 def test_d13_the_result_lies_like_the_input():
