@@ -202,11 +202,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_verification(parser: argparse.ArgumentParser) -> None:
     from nd4jlike.interpreters import REFERENCES
-    from nd4jlike.quantization import ROUNDINGS
+    from nd4jlike.verify import ROUNDING_CHOICES
 
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--rounding", choices=ROUNDINGS, default=ROUNDINGS[0], help="of int8 results; xnnpack compares with XNNPACK in ai-edge-litert (default: %(default)s)"
+        "--rounding",
+        choices=ROUNDING_CHOICES,
+        default=ROUNDING_CHOICES[0],
+        help="of quantized results: tflite is compared with the reference kernels, xnnpack with XNNPACK in ai-edge-litert, both tells which match "
+        "(default: that of the reference)",
     )
     parser.add_argument("--seed", type=_natural, default=0, help="of the random inputs (default: %(default)s)")
     parser.add_argument("--runs", type=_positive, default=3, help="how many random inputs (default: %(default)s)")
@@ -316,6 +320,7 @@ def _print_report(report: ModelReport) -> None:
         "bytes": lambda layer: str(layer.allocation_bytes),
         "arm\noffset": lambda layer: _or_dash(layer.arm_compute_offset),
         "arm\nsize": lambda layer: _or_dash(layer.arm_compute_total_size),
+        "rounding": lambda layer: layer.rounding or "-",
         "mis-\nmatches": lambda layer: f"{layer.mismatches}/{layer.elements}",
         "largest\ndiff.": lambda layer: f"{layer.largest_difference:.3g}",
         "rel. to\nfloat64": lambda layer: _or_dash(layer.relative_error_float64),
@@ -325,13 +330,16 @@ def _print_report(report: ModelReport) -> None:
         "ratio": lambda layer: f"{layer.ratio:.1f}",
         "call\nus": lambda layer: f"{layer.call_microseconds:.2f}",
     }
+    if len(report.matches) < 2:
+        del columns["rounding"]
     if all(layer.relative_error_float64 is None for layer in report.layers):
         del columns["rel. to\nfloat64"], columns["rel. to\nref."]
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=True, justify="left" if number < 6 else "right")
     for layer in report.layers:
         table.add_row(*(Text(text(layer)) for text in columns.values()), style="red" if layer.mismatches else None)
-    _print_rich(title, table, Text(report.verdict, style="bold green" if report.passed else "bold red"))
+    mismatches = [Text(f"layer {row.subgraph}/{row.index} {row.name}: {row.first_mismatch}", style="red") for row in report.layers if row.first_mismatch]
+    _print_rich(title, table, *mismatches, Text(report.verdict, style="bold green" if report.passed else "bold red"))
 
 
 def _kernel(layer: LayerReport) -> str:

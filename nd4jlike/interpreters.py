@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import importlib.metadata
 import os
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "Reference", "TfliteMicro", "one_layer", "open_reference"]
+__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "Reference", "TfliteMicro", "open_reference"]
 
 REFERENCES = ("auto", "tflite-micro", "litert")
 
@@ -54,8 +53,6 @@ class Reference(ABC):
     package: ClassVar[str]
     extra: ClassVar[str]
     kernels: ClassVar[str]
-    # Module of classes that write models.
-    schema: ClassVar[str]
 
     @abstractmethod
     def __init__(self, content: bytes, tensor_bytes: int) -> None: ...
@@ -86,6 +83,11 @@ class Reference(ABC):
                 raise self.refusal(error, printed()) from error
 
     @classmethod
+    @abstractmethod
+    def alone(cls, layer: Any, shape: tuple[int, ...], copies: int = 1) -> Reference:
+        """Load a model of one layer on an input of `shape`, `copies` times: all copies share the input, each has an output of its own."""
+
+    @classmethod
     def description(cls) -> str:
         """Name the package and its version."""
         return f"{cls.package} {importlib.metadata.version(cls.package)}"
@@ -105,7 +107,21 @@ class Reference(ABC):
         return Nd4jLikeError(f"{cls.package} cannot run this model: {textwrap.shorten(words, 200, placeholder=' ...')}")
 
 
-class TfliteMicro(Reference):
+class _Tflite(Reference):
+    """An interpreter of `.tflite` files."""
+
+    # Module of classes that write models.
+    schema: ClassVar[str]
+
+    @classmethod
+    def alone(cls, layer: DepthwiseLayer, shape: tuple[int, ...], copies: int = 1) -> Reference:
+        """Load a model of one layer."""
+        content = _one_layer(cls.load(cls.schema), layer, shape, copies)
+        output_bytes = copies * int(np.prod((shape[0], *layer.output_shape[1:]))) * np.dtype(layer.dtype).itemsize
+        return cls(content, output_bytes + int(np.prod(shape)) * np.dtype(layer.dtype).itemsize)
+
+
+class TfliteMicro(_Tflite):
     """TensorFlow Lite Micro: its reference kernels, double rounding."""
 
     package = "tflite-micro"
@@ -151,7 +167,7 @@ class TfliteMicro(Reference):
         return values
 
 
-class LiteRt(Reference):
+class LiteRt(_Tflite):
     """TensorFlow Lite's built-in reference kernels, double rounding."""
 
     package = "ai-edge-litert"
@@ -259,73 +275,59 @@ def _standard_error() -> Iterator[Callable[[], str]]:
             os.close(saved)
 
 
-def one_layer(reference: type[Reference], model: TfliteModel, layer: DepthwiseLayer, shape: tuple[int, ...], copies: int = 1) -> Reference:
-    """Load a model of one layer alone.
+_CODES = {None: "NONE", "relu": "RELU", "relu6": "RELU6", "relu_n1_to_1": "RELU_N1_TO_1"}
 
-    Parameters
-    ----------
-    reference : type
-        Of interpreter.
-    model : TfliteModel
-        The model that the layer is cut from.
-    layer : DepthwiseLayer
-        The layer.
-    shape : tuple of int
-        Of its input.
-    copies : int
-        How often the layer is in the model; all copies share the input, each has an output of its own.
 
-    Returns
-    -------
-    Reference
-        The model in its interpreter.
-    """
-    schema = reference.load(reference.schema)
+def _one_layer(schema: Any, layer: DepthwiseLayer, shape: tuple[int, ...], copies: int) -> bytes:
+    """Write a model of one layer."""
+    quantization, outputs = layer.quantization, layer.channels * layer.multiplier
+    dtype = np.dtype(layer.dtype)
+    buffers: list[Any] = [schema.BufferT()]
+    tensors: list[Any] = []
+    operators: list[Any] = []
 
-    whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model.content, 0))
-    graph = whole.subgraphs[layer.subgraph]
-    operator = graph.operators[layer.index]
-    weights = copy.copy(graph.tensors[operator.inputs[1]])
+    def tensor(kind: np.dtype[Any], extents: Sequence[int], data: _Array | None, scales: Any, zero_point: int = 0, axis: int = 0) -> None:
+        result = schema.TensorT()
+        result.name, result.type, result.shape, result.buffer = f"tensor {len(tensors)}", getattr(schema.TensorType, kind.name.upper()), list(extents), 0
+        if data is not None:
+            result.buffer = len(buffers)
+            buffers.append(schema.BufferT())
+            buffers[-1].data = np.frombuffer(np.ascontiguousarray(data, kind).tobytes(), np.uint8)
+        if quantization is not None:
+            result.quantization = schema.QuantizationParametersT()
+            result.quantization.scale = np.asarray(scales, np.float32).reshape(-1)
+            result.quantization.zeroPoint = np.full(len(result.quantization.scale), zero_point, np.int64)
+            result.quantization.quantizedDimension = axis
+        tensors.append(result)
+
+    x_scale, scales, y_scale = ((1.0, 0), (1.0,), (1.0, 0)) if quantization is None else (quantization.input, quantization.weights, quantization.output)
+    tensor(dtype, shape, None, *x_scale)
+    tensor(layer.weights.dtype, (1, *layer.kernel, outputs), layer.weights, scales, axis=3)
     # A bias always, of zeros where the layer has none: XNNPACK crashes without.
-    bias = schema.TensorT()
-    bias.name, bias.shape = "bias", [layer.channels * layer.multiplier]
-    values = layer.bias if layer.bias is not None else np.zeros(bias.shape, np.float32 if layer.quantization is None else np.int32)
-    if layer.quantization is None:
-        bias.type = schema.TensorType.FLOAT32
-    else:
-        bias.type = schema.TensorType.INT32
-        bias.quantization = schema.QuantizationParametersT()
-        bias.quantization.scale = np.float32(layer.quantization.input[0]) * np.array(layer.quantization.weights, np.float32)
-        bias.quantization.zeroPoint = np.zeros(len(bias.quantization.scale), np.int64)
-    buffers = [schema.BufferT()]
-    # The values as they were read: behind a DEQUANTIZE the file has no others.
-    for tensor, data in ((weights, layer.weights), (bias, values)):
-        tensor.buffer = len(buffers)
-        buffers.append(schema.BufferT())
-        buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
+    bias = layer.bias if layer.bias is not None else np.zeros(outputs, np.float32 if quantization is None else np.int32)
+    tensor(bias.dtype, (outputs,), bias, np.float32(x_scale[0]) * np.array(scales, np.float32))
 
-    output_shape = (shape[0], *layer.output_shape[1:])
-    tensors = [_variable(graph.tensors[layer.input], shape), weights, bias]
-    operators = []
+    options = schema.DepthwiseConv2DOptionsT()
+    options.padding = getattr(schema.Padding, str(layer.padding).upper())
+    options.strideH, options.strideW = layer.stride
+    options.dilationHFactor, options.dilationWFactor = layer.dilation
+    options.depthMultiplier = layer.multiplier
+    options.fusedActivationFunction = getattr(schema.ActivationFunctionType, _CODES[layer.activation])
     for _ in range(copies):
-        twin = copy.copy(operator)
-        twin.opcodeIndex, twin.inputs, twin.outputs = 0, [0, 1, 2], [len(tensors)]
-        operators.append(twin)
-        tensors.append(_variable(graph.tensors[layer.output], output_shape))
-    single = schema.SubGraphT()
-    single.tensors, single.operators = tensors, operators
-    single.inputs, single.outputs = [0], [twin.outputs[0] for twin in operators]
-    result = schema.ModelT()
-    result.version = whole.version
-    result.operatorCodes, result.subgraphs, result.buffers = [whole.operatorCodes[operator.opcodeIndex]], [single], buffers
+        operator = schema.OperatorT()
+        operator.opcodeIndex, operator.inputs, operator.outputs = 0, [0, 1, 2], [len(tensors)]
+        operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.DepthwiseConv2DOptions, options
+        operators.append(operator)
+        tensor(dtype, (shape[0], *layer.output_shape[1:]), None, *y_scale)
+
+    code = schema.OperatorCodeT()
+    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.DEPTHWISE_CONV_2D
+    code.version = 3
+    graph = schema.SubGraphT()
+    graph.tensors, graph.operators = tensors, operators
+    graph.inputs, graph.outputs = [0], [operator.outputs[0] for operator in operators]
+    model = schema.ModelT()
+    model.version, model.operatorCodes, model.subgraphs, model.buffers = 3, [code], [graph], buffers
     builder = importlib.import_module("flatbuffers").Builder(1024)
-    builder.Finish(result.Pack(builder), b"TFL3")
-    itemsize = np.dtype(layer.dtype).itemsize
-    return reference(bytes(builder.Output()), itemsize * (int(np.prod(shape)) + copies * int(np.prod(output_shape))))
-
-
-def _variable(tensor: Any, shape: tuple[int, ...]) -> Any:
-    """Copy the description of a tensor, with another shape and no values in the file."""
-    result = copy.copy(tensor)
-    result.buffer, result.shape, result.shapeSignature = 0, list(shape), None
-    return result
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())

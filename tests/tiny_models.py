@@ -132,6 +132,28 @@ def depthwise(
     return SimpleNamespace(model=model, graph=graph, layer=layer, options=options, weights=weights, bias=values, scales=scales)
 
 
+def padded(tiny, amounts, *, value=None):
+    """Put a PAD (a PADV2 of `value`) before the layer: its input becomes as much smaller as `amounts`, four pairs, say; the index of that tensor."""
+    model, graph = tiny.model, tiny.graph
+    after = graph.tensors[INPUT]
+    shape = [extent - before - behind for extent, (before, behind) in zip(after.shape, amounts, strict=True)]
+    dtype = next(name for name, code in TYPES.items() if code == after.type)
+    q = after.quantization
+    small = tensor(model, graph, "small", dtype, shape, **({} if q is None else {"scales": q.scale, "zero_points": q.zeroPoint[0]}))
+    inputs = [small, tensor(model, graph, "amounts", "int32", (4, 2), values=np.array(amounts))]
+    if value is not None:
+        inputs.append(
+            tensor(model, graph, "value", dtype, (), values=np.array(value), **({} if q is None else {"scales": q.scale, "zero_points": q.zeroPoint[0]}))
+        )
+    layer = graph.operators.pop()
+    names = schema().BuiltinOptions
+    options = (names.PadV2Options, schema().PadV2OptionsT()) if value is not None else (names.PadOptions, schema().PadOptionsT())
+    operator(model, graph, getattr(schema().BuiltinOperator, "PAD" if value is None else "PADV2"), inputs, [INPUT], options)
+    graph.operators.append(layer)
+    graph.inputs = [small]
+    return small
+
+
 def dequantized(tiny, index, stored):
     """Put the constant `index` of a float32 layer behind a DEQUANTIZE of `stored`, the values and scales of another tensor."""
     graph = tiny.graph

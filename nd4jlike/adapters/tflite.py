@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["DepthwiseLayer", "ModelInput", "TfliteModel", "depthwise_layers", "read_model"]
+__all__ = ["DepthwiseLayer", "ModelInput", "Pad", "TfliteModel", "depthwise_layers", "read_model"]
+
+Sides = tuple[tuple[int, int], tuple[int, int]]
 
 IDENTIFIER = b"TFL3"
 # FlatBuffers address with 32 bits signed; no valid model is larger.
@@ -71,6 +74,22 @@ class ModelInput:
     dtype: np.dtype[Any]
 
 
+@dataclass(frozen=True)
+class Pad:
+    """A PAD or PADV2 of zeros (the zero point) whose output a layer reads.
+
+    Attributes
+    ----------
+    input : int
+        Tensor that it pads.
+    sides : ((int, int), (int, int))
+        ((top, bottom), (left, right)), in pixels.
+    """
+
+    input: int
+    sides: Sides
+
+
 @dataclass(frozen=True, eq=False)
 class DepthwiseLayer:
     """One DEPTHWISE_CONV_2D of a model.
@@ -95,11 +114,15 @@ class DepthwiseLayer:
         None for float32.
     stride, dilation : tuple of int
         (height, width).
-    padding : str
-        ``"same"`` or ``"valid"``.
+    padding : str or ((int, int), (int, int))
+        ``"same"`` or ``"valid"``; ((top, bottom), (left, right)) of a fused layer.
     activation : str or None
         None, ``"relu"``, ``"relu6"`` or ``"relu_n1_to_1"``.
+    pad : Pad or None
+        Before a layer with ``"valid"`` padding: what `fused` makes part of it.
     """
+
+    data_format: ClassVar[Literal["NHWC"]] = "NHWC"
 
     name: str
     subgraph: int
@@ -114,8 +137,9 @@ class DepthwiseLayer:
     quantization: Quantization | None
     stride: tuple[int, int]
     dilation: tuple[int, int]
-    padding: Literal["same", "valid"]
+    padding: Literal["same", "valid"] | Sides
     activation: Literal["relu", "relu6", "relu_n1_to_1"] | None
+    pad: Pad | None = None
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -151,11 +175,27 @@ class DepthwiseLayer:
             stride=self.stride,
             dilation=self.dilation,
             padding=self.padding,
-            data_format="NHWC",
+            data_format=self.data_format,
             weights_format="HWCM",
             activation=self.activation,
             quantization=self.quantization,
             **options,
+        )
+
+    def fused(self) -> DepthwiseLayer:
+        """Make the PAD before this layer part of it: the same layer with explicit padding, on what the PAD takes.
+
+        Returns
+        -------
+        DepthwiseLayer
+            This one where there is no such PAD.
+        """
+        if self.pad is None:
+            return self
+        (top, bottom), (left, right) = self.pad.sides
+        batch, height, width, channels = self.input_shape
+        return dataclasses.replace(
+            self, input=self.pad.input, input_shape=(batch, height - top - bottom, width - left - right, channels), padding=self.pad.sides, pad=None
         )
 
 
@@ -461,6 +501,8 @@ class _Subgraph:
         # The schema calls it redundant; TensorFlow Lite Micro still reads it.
         if options.DepthMultiplier() not in (0, outputs // channels):
             raise LayoutError(f"{where}: depth multiplier {options.DepthMultiplier()}, but {outputs} weights for {channels} channels")
+        padding = _supported(options.Padding(), _names(self.reader.tflite.Padding), _PADDINGS, f"{where}: padding")
+        quantization = self.quantization(x, weights, y, outputs, where) if dtype == "int8" else None
         return DepthwiseLayer(
             name=y.name,
             subgraph=self.number,
@@ -472,14 +514,36 @@ class _Subgraph:
             dtype=dtype,
             weights=_frozen(kernel.reshape(*kernel.shape[1:3], channels, outputs // channels)),
             bias=bias,
-            quantization=self.quantization(x, weights, y, outputs, where) if dtype == "int8" else None,
+            quantization=quantization,
             stride=_positive((int(options.StrideH()), int(options.StrideW())), f"{where}: stride"),
             dilation=_positive((int(options.DilationHFactor()), int(options.DilationWFactor())), f"{where}: dilation"),
-            padding=_supported(options.Padding(), _names(self.reader.tflite.Padding), _PADDINGS, f"{where}: padding"),
+            padding=padding,
             activation=_supported(
                 options.FusedActivationFunction(), _names(self.reader.tflite.ActivationFunctionType), _ACTIVATIONS, f"{where}: fused activation"
             ),
+            pad=self.pad(int(operator.Inputs(0)), quantization) if padding == "valid" else None,
         )
+
+    def pad(self, padded: int, quantization: Quantization | None) -> Pad | None:
+        """Read the operator that makes tensor `padded`, if it is one that pads height and width with zeros."""
+        source = self.sources.get(padded)
+        builtin = self.reader.tflite.BuiltinOperator
+        if source is None or self.reader.codes[source.OpcodeIndex()] not in (builtin.PAD, builtin.PADV2):
+            return None
+        if source.InputsLength() not in (2, 3) or min(source.Inputs(i) for i in range(source.InputsLength())) < 0:
+            return None
+        x, y, zero = self.tensors[source.Inputs(0)], self.tensors[padded], 0 if quantization is None else quantization.input[1]
+        amounts = self.tensors[source.Inputs(1)].constant()
+        values = self.tensors[source.Inputs(2)].constant() if source.InputsLength() == 3 else np.array(zero)
+        if amounts is None or amounts.shape != (4, 2) or amounts.dtype.kind != "i" or values is None or values.size != 1 or values.item() != zero:
+            return None
+        before, after = amounts.T.tolist()
+        grown = tuple(extent if extent < 0 else extent + b + a for extent, b, a in zip(x.shape, before, after, strict=False))
+        if amounts.min() < 0 or amounts[[0, 3]].any() or x.type != y.type or grown != y.shape:
+            return None
+        if quantization is not None and [part.tolist() for part in x.scales()[:2]] != [part.tolist() for part in y.scales()[:2]]:
+            return None
+        return Pad(int(source.Inputs(0)), ((before[1], after[1]), (before[2], after[2])))
 
     def options(self, operator: Any, where: str) -> Any:
         """Find the operator's table of options."""
