@@ -20,7 +20,7 @@ ISA_FLAGS = {
     },
 }
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-MODULES = ["descriptor", "buffer", "dlpack", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise"]
+MODULES = ["workers", "descriptor", "buffer", "dlpack", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise"]
 # The kernels, and the instruction sets that have a build of their own; the others use that of the next slower one.
 KERNELS = {"depthwise": ("baseline", "avx2", "avx512", "avx512_vnni"), "reorder": ("baseline", "avx2", "avx512")}
 

@@ -10,9 +10,7 @@ from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
 from nd4jlike.ndarray cimport NdArray, as_ndarray
-
-import os
-from concurrent.futures import ThreadPoolExecutor
+from nd4jlike.workers cimport MAX_PARTS, share_work
 
 import numpy as np
 
@@ -30,8 +28,12 @@ __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
     CACHED_LAUNCHES = 64
-    # Multiply-adds that are worth another thread: waking one costs some 30 us, which is what these take.
-    WORK_PER_THREAD = 1 << 20
+    # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
+    NANOSECONDS_PER_THREAD = 20000
+    # Below this, releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
+    NANOSECONDS_TO_RELEASE = 700
+    # Output rows that kernels compute together.
+    ROWS_TOGETHER = 2
     # Multiply-adds below which releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
     WORK_TO_RELEASE = 1 << 15
 
@@ -41,16 +43,21 @@ cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
 
-cdef object pool = None
+
+# What the threads of one call need to know.
+cdef struct Call:
+    const Problem *problem
+    const Family *family
+    const char *x
+    char *y
+    char *scratch
+    Py_ssize_t scratch_bytes
 
 
-def _forget_pool():
-    global pool
-    pool = None
-
-
-# A forked child has the pool object but none of its threads.
-os.register_at_fork(after_in_child=_forget_pool)
+cdef void run_rows(const void *context, Py_ssize_t begin, Py_ssize_t end, int place) noexcept nogil:
+    """Rows [begin, end) of a call, with the scratch of one thread."""
+    cdef const Call *call = <const Call *> context
+    call.family.run(call.problem, call.x, call.y, call.scratch + place * call.scratch_bytes, begin, end)
 
 
 @cython.final
@@ -60,8 +67,9 @@ cdef class _Launch:
     cdef const Family *family
     cdef Buffer packed
     cdef Py_ssize_t scratch_bytes
-    cdef Py_ssize_t rows
-    cdef Py_ssize_t parts
+    # Output rows, how many of them stay together, and among how many threads they are shared.
+    cdef Py_ssize_t rows, step
+    cdef int parts
     # Too little work to release the lock of the interpreter for.
     cdef bint brief
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
@@ -73,19 +81,18 @@ cdef class _Launch:
     cdef Py_ssize_t y_begin
     cdef Py_ssize_t y_end
 
-    cpdef int run(self, NdArray x, NdArray y, Py_ssize_t begin, Py_ssize_t end) except -1:
-        """Compute rows [begin, end); the arguments keep the memory alive while a thread works on it."""
-        cdef const char *source = x.data()
-        cdef char *target = y.data()
+    cdef int run(self, const char *x, char *y) except -1:
+        cdef Call call = Call(&self.problem, self.family, x, y, NULL, self.scratch_bytes)
         cdef void *scratch = NULL
-        if self.scratch_bytes and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes):
-            raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch")
+        if self.scratch_bytes and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes * self.parts):
+            raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch for each of {self.parts} threads")
+        call.scratch = <char *> scratch
 
         if self.brief:
-            self.family.run(&self.problem, source, target, scratch, begin, end)
+            run_rows(&call, 0, self.rows, 0)
         else:
             with nogil:
-                self.family.run(&self.problem, source, target, scratch, begin, end)
+                share_work(run_rows, &call, self.rows, self.step, self.parts)
 
         free(scratch)
         return 0
@@ -121,7 +128,7 @@ cdef class DepthwiseConv2d:
     rounding : {"tflite", "xnnpack"}
         Whose bits an int8 result has (ADR 0006).
     threads : int
-        How many threads may share the rows of one call. Work below some 50 us stays on one.
+        How many threads may share the rows of one call. Work below some 40 us stays on one (ADR 0015).
     isa : str, optional
         Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows.
 
@@ -243,7 +250,7 @@ cdef class DepthwiseConv2d:
             target = out if type(out) is NdArray else wrapped_output(out)
         cdef _Launch launch = self._launch_of(source, target)
         cdef const char *x_data = source.data()
-        cdef const char *y_data = target.data()
+        cdef char *y_data = target.data()
         if target.readonly:
             raise LayoutError("out must be writable: it is read-only")
         if x_data + launch.x_begin < y_data + launch.y_end and y_data + launch.y_begin < x_data + launch.x_end:
@@ -252,10 +259,8 @@ cdef class DepthwiseConv2d:
                 f"and {<size_t> (x_data + launch.x_begin):#x} to {<size_t> (x_data + launch.x_end):#x}"
             )
 
-        if launch.parts > 1:
-            run_in_parts(launch, source, target)
-        elif launch.rows:
-            launch.run(source, target, 0, launch.rows)
+        if launch.rows:
+            launch.run(x_data, y_data)
 
         return out
 
@@ -430,9 +435,11 @@ cdef class DepthwiseConv2d:
 
         launch.scratch_bytes = self._family.scratch_bytes(problem)
         launch.rows = problem.batch * problem.out_height
-        work = target.length * problem.kernel_height * problem.kernel_width
-        launch.parts = max(1, min(self.threads, launch.rows, work // WORK_PER_THREAD))
-        launch.brief = work < WORK_TO_RELEASE
+        estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * self._family.lanes)
+        estimate += (source.length + target.length) * source.itemsize // 40
+        launch.step = min(problem.out_height, ROWS_TOGETHER)
+        launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
+        launch.brief = estimate < NANOSECONDS_TO_RELEASE
         extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
         span(problem.x_strides, extents, problem.halo, source.itemsize, &launch.x_begin, &launch.x_end)
         extents = [problem.batch, problem.out_height, problem.out_width, problem.channels * problem.multiplier]
@@ -576,22 +583,6 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     """
     return DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
                            activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa)(x, out)
-
-
-cdef int run_in_parts(_Launch launch, NdArray x, NdArray y) except -1:
-    """Share the rows of one call: the caller takes the first part."""
-    global pool
-    if pool is None:
-        pool = ThreadPoolExecutor(max_workers=max(32, os.cpu_count() or 1), thread_name_prefix="nd4jlike")
-    bounds = [launch.rows * part // launch.parts for part in range(launch.parts + 1)]
-
-    others = [pool.submit(launch.run, x, y, begin, end) for begin, end in zip(bounds[1:], bounds[2:])]
-    try:
-        launch.run(x, y, 0, bounds[1])
-    finally:
-        for other in others:
-            other.result()
-    return 0
 
 
 cdef NdArray wrapped_output(object out):

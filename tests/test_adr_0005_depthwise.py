@@ -779,7 +779,7 @@ def test_d15_any_number_of_threads_gives_the_same_bits(isa, threads):
             assert (np.asarray(many(x)) == np.asarray(one(x))).all()
     assert "threads   1 of" in many.explain()
     many(random((2, 151, 60, 33), 1))
-    assert f"threads   {min(threads, 5)} of {threads}" in many.explain()
+    assert "threads   1 of" not in many.explain()
 
 
 def test_d15_a_forked_child_has_threads_of_its_own():

@@ -1,0 +1,190 @@
+"""ADR 0015: threads that share a call."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nd4jlike as nd
+from nd4jlike.kernels import dispatch
+from nd4jlike.workers import share
+
+TASKS = Path("/proc/self/task")
+has_tasks = pytest.mark.skipif(not TASKS.exists(), reason="the threads of a process are listed on Linux alone")
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], timeout=60, check=False, capture_output=True, text=True)
+
+
+@has_tasks
+def test_d1_one_pool_for_all_operations():
+    """D1: All operations share one pool of POSIX threads: started when a call first needs them, at most 63, asleep where there is nothing to do."""
+    program = """
+import os, resource, time
+import numpy as np, nd4jlike as nd
+from nd4jlike.workers import share
+count = lambda: len(os.listdir("/proc/self/task"))
+plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.float32), threads=3)
+x = np.ones((1, 256, 256, 32), np.float32)
+before = count()
+plan(x[:, :3, :3])
+assert count() == before
+plan(x)
+assert "threads   3 of 3" in plan.explain(x)
+assert count() == before + 2
+nd.reorder(x, "nchw", threads=3)
+share(lambda begin, end: None, 100, 2)
+assert count() == before + 2
+share(lambda begin, end: None, 1000, 1000)
+assert count() == before + 63
+time.sleep(0.3)
+used = time.process_time()
+time.sleep(0.3)
+assert time.process_time() - used < 0.1
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_d1_a_forked_child_starts_its_own():
+    """D1: A forked child starts its own."""
+    program = """
+import os
+from nd4jlike.workers import share
+def work():
+    done = []
+    share(lambda begin, end: done.extend(range(begin, end)), 100, 4)
+    return sorted(done) == list(range(100))
+assert work()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if work() and work() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+assert work()
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8, 64, 100])
+def test_d2_every_item_is_done_once(parts):
+    """D2: every item is done once."""
+    for count in (0, 1, 2, 3, 7, 64, 101, 1000):
+        done = []
+        share(lambda begin, end, done=done: done.extend(range(begin, end)), count, parts)
+        assert sorted(done) == list(range(count))
+
+
+def test_d2_nobody_waits_while_there_are_items_to_take():
+    """D2: and nobody waits while there are items to take."""
+    others = threading.Event()
+    done = []
+    caller = threading.get_ident()
+
+    def work(begin, end):
+        if threading.get_ident() != caller:
+            assert others.wait(30)
+        done.append((threading.get_ident() == caller, begin, end))
+        if sum(e - b for own, b, e in done if own) >= 25:
+            others.set()
+
+    share(work, 50, 2)
+    assert sorted(i for _, b, e in done for i in range(b, e)) == list(range(50))
+    assert sum(e - b for own, b, e in done if own) >= 25
+
+
+def test_d2_callers_do_not_disturb_each_other():
+    """D2: every item is done once."""
+
+    def call(seed):
+        done = []
+        share(lambda begin, end: done.extend(range(begin, end)), 10 + seed % 50, 2 + seed % 3)
+        return sorted(done) == list(range(10 + seed % 50))
+
+    with ThreadPoolExecutor(6) as callers:
+        assert all(callers.map(call, range(600)))
+
+
+def test_d2_an_error_reaches_the_caller():
+    """D2: A call is cut into a part for each thread."""
+
+    def work(begin, end):
+        raise KeyError(begin)
+
+    with pytest.raises(KeyError):
+        share(work, 10, 4)
+
+
+@pytest.mark.parametrize("isa", dispatch.available())
+def test_d3_threads_follow_the_estimated_time(isa):
+    """D3: A convolution gets a thread for each 20 us of its estimated time, `multiply-adds / (3 * lanes) ns + bytes / 40 ns`."""
+    lanes = {"baseline": 4, "avx2": 8}.get(isa, 16)
+    found = set()
+    for size in (1, 4, 8, 12, 16, 24, 48, 64, 96):
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.float32), threads=4, isa=isa)
+        elements = size * size * 32
+        parts = max(1, min(4, size // 2, (elements * 9 // (3 * lanes) + 2 * elements * 4 // 40) // 20000))
+        assert f"threads   {parts} of 4, {size} rows" in plan.explain(np.zeros((1, size, size, 32), np.float32))
+        found.add(parts)
+    assert {1, 4} < found
+
+
+def test_d3_rows_are_shared_in_pairs():
+    """D3: its rows are shared in pairs, which kernels compute together."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)
+    for height, parts in ((7, 3), (9, 4), (1, 1), (2, 1)):
+        assert f"threads   {parts} of 64, {height} rows" in plan.explain(np.zeros((1, height, 400, 512), np.float32))
+    assert "threads   5 of 64, 5 rows" in plan.explain(np.zeros((5, 1, 400, 512), np.float32))
+
+
+@has_tasks
+def test_d4_threads_of_the_pool_receive_no_signals():
+    """D4: Threads of the pool receive no signals."""
+    masks = []
+
+    def work(begin, end):
+        status = (TASKS / str(threading.get_native_id()) / "status").read_text()
+        masks.append((threading.get_native_id(), int(status.split("SigBlk:")[1].split()[0], 16)))
+        threading.Event().wait(0.01)
+
+    for _ in range(20):
+        share(work, 8, 2)
+    others = [mask for thread, mask in masks if thread != threading.get_native_id()]
+    assert others
+    # All but SIGKILL, SIGSTOP and those of the threads' library.
+    for signal in (2, 10, 14, 15, 17):
+        assert all(mask >> (signal - 1) & 1 for mask in others)
+
+
+def test_d4_those_that_compute_take_no_lock_of_the_interpreter():
+    """D4: and those that compute take no lock of the interpreter."""
+    # Many callers, each with the lock in turn: rows done by threads that waited for it would be late, but a lock taken twice would never come.
+    weights = np.ones((3, 3, 32, 1), np.float32)
+    plan = nd.DepthwiseConv2d(weights, threads=2)
+    x = np.random.default_rng(0).standard_normal((1, 96, 96, 32)).astype(np.float32)
+    want = np.asarray(nd.depthwise_conv2d(x, weights))
+    with ThreadPoolExecutor(4) as callers:
+        assert all(callers.map(lambda _: (np.asarray(plan(x)) == want).all(), range(80)))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2 if hasattr(os, "sched_getaffinity") else True, reason="one processor")
+def test_d5_a_waiting_thread_sleeps_after_a_while():
+    """D5: A thread without work, and a caller that waits for the last part, look for 100 us before they sleep."""
+    program = """
+import time
+from nd4jlike.workers import share
+asleep = lambda begin, end: time.sleep(0.2)
+share(lambda begin, end: None, 2, 2)
+used = time.process_time()
+share(asleep, 2, 2)
+assert time.process_time() - used < 0.1
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
