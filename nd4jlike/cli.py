@@ -153,8 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    verify = commands.add_parser("verify", help="compare every depthwise layer of a .tflite model with the reference interpreter")
-    verify.add_argument("model", metavar="MODEL", help="a .tflite file")
+    verify = commands.add_parser("verify", help="compare every depthwise layer of a .tflite or .onnx model with its reference interpreter")
+    verify.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     verify.add_argument(
         "--input",
         action="append",
@@ -339,7 +339,8 @@ def _print_report(report: ModelReport) -> None:
     for layer in report.layers:
         table.add_row(*(Text(text(layer)) for text in columns.values()), style="red" if layer.mismatches else None)
     mismatches = [Text(f"layer {row.subgraph}/{row.index} {row.name}: {row.first_mismatch}", style="red") for row in report.layers if row.first_mismatch]
-    _print_rich(title, table, *mismatches, Text(report.verdict, style="bold green" if report.passed else "bold red"))
+    skipped = [Text(f"skipped: {reason}", style="yellow") for reason in report.skipped]
+    _print_rich(title, table, *skipped, *mismatches, Text(report.verdict, style="bold green" if report.passed else "bold red"))
 
 
 def _kernel(layer: LayerReport) -> str:
@@ -354,7 +355,7 @@ def _kernel(layer: LayerReport) -> str:
 
 def _padding(layer: LayerReport) -> str:
     """Before and after, for the axes that have any."""
-    words = [f"{axis}{before}+{padding - before}" for axis, padding, before in zip("NHWC", layer.paddings, layer.padding_offsets, strict=True) if padding]
+    words = [f"{axis}{before}+{padding - before}" for axis, padding, before in zip(layer.axes, layer.paddings, layer.padding_offsets, strict=True) if padding]
     return " ".join(words) or "none"
 
 

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from nd4jlike.adapters.onnx import DepthwiseLayer as OnnxLayer
+    from nd4jlike.adapters.onnx import OnnxModel
     from nd4jlike.adapters.tflite import DepthwiseLayer, TfliteModel
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "Reference", "TfliteMicro", "open_reference"]
+__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "OnnxRuntime", "Reference", "TfliteMicro", "open_reference"]
 
-REFERENCES = ("auto", "tflite-micro", "litert")
+REFERENCES = ("auto", "tflite-micro", "litert", "onnxruntime")
 
 _LARGEST_ARENA = 1 << 30
 
@@ -38,7 +40,7 @@ class Reference(ABC):
     Parameters
     ----------
     content : bytes
-        A `.tflite` file.
+        A model file.
     tensor_bytes : int
         Sum of the sizes of its tensors.
 
@@ -66,7 +68,7 @@ class Reference(ABC):
         """Run the model on the inputs that were set."""
 
     @abstractmethod
-    def tensor(self, index: int) -> _Array:
+    def tensor(self, index: Any) -> _Array:
         """Copy a tensor of the first subgraph, as the last run left it."""
 
     @abstractmethod
@@ -79,7 +81,7 @@ class Reference(ABC):
             try:
                 self.set_inputs(values)
                 self.invoke()
-            except (RuntimeError, ValueError) as error:
+            except Exception as error:  # onnxruntime has its own kinds
                 raise self.refusal(error, printed()) from error
 
     @classmethod
@@ -217,17 +219,76 @@ class LiteRtXnnpack(LiteRt):
     resolver = "AUTO"
 
 
-_PACKAGES: dict[str, type[Reference]] = {"tflite-micro": TfliteMicro, "litert": LiteRt}
+class OnnxRuntime(Reference):
+    """ONNX Runtime on the CPU: integer convolutions with a float scale, half to even."""
+
+    package = "onnxruntime"
+    extra = "onnx"
+    kernels = "onnxruntime kernels"
+
+    def __init__(self, content: bytes, tensor_bytes: int) -> None:
+        runtime = self.load("onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        # As by default on ARM: DequantizeLinear, Conv and QuantizeLinear of int8 are one integer convolution, as those of uint8 are everywhere.
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+        with _standard_error() as printed:
+            try:
+                self.session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            except Exception as error:
+                raise self.refusal(error, printed()) from error
+        self.outputs = {output.name: i for i, output in enumerate(self.session.get_outputs())}
+
+    def set_inputs(self, values: Sequence[_Array]) -> None:
+        """Set the inputs of the model."""
+        self.binding = self.session.io_binding()
+        self.fed = {entry.name: np.ascontiguousarray(value) for entry, value in zip(self.session.get_inputs(), values, strict=True)}
+        for name, value in self.fed.items():
+            self.binding.bind_cpu_input(name, value)
+        for name in self.outputs:
+            self.binding.bind_output(name)
+        self.first = True
+
+    def invoke(self) -> None:
+        """Run the model on the inputs that were set."""
+        self.session.run_with_iobinding(self.binding)
+        if self.first:  # later runs write where this one did
+            self.first = False
+            self.values = self.binding.get_outputs()
+            for name, value in zip(self.outputs, self.values, strict=True):
+                self.binding.bind_ortvalue_output(name, value)
+
+    def tensor(self, index: Any) -> _Array:
+        """Copy a tensor of that name, as the last run left it."""
+        values: _Array = self.values[self.outputs[index]].numpy().copy()
+        return values
+
+    def output(self) -> _Array:
+        """Copy the first output of the last run."""
+        return self.tensor(next(iter(self.outputs)))
+
+    @classmethod
+    def alone(cls, layer: OnnxLayer, shape: tuple[int, ...], copies: int = 1) -> Reference:
+        """Load a model of one layer."""
+        return cls(_one_node(cls.load("onnx"), layer, shape, copies), 0)
 
 
-def open_reference(model: TfliteModel, reference: str = "auto") -> Reference:
+# By format of the model, then by name.
+_PACKAGES: dict[str, dict[str, type[Reference]]] = {
+    "tflite": {"tflite-micro": TfliteMicro, "litert": LiteRt},
+    "onnx": {"onnxruntime": OnnxRuntime},
+}
+
+
+def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> Reference:
     """Load a whole model.
 
     Parameters
     ----------
-    model : TfliteModel
+    model : TfliteModel or OnnxModel
         The model.
-    reference : {"auto", "tflite-micro", "litert"}
+    reference : {"auto", "tflite-micro", "litert", "onnxruntime"}
         ``"auto"``: the first that can run it.
 
     Returns
@@ -244,12 +305,13 @@ def open_reference(model: TfliteModel, reference: str = "auto") -> Reference:
     Nd4jLikeError
         When none that is installed can run the model.
     """
-    if reference not in REFERENCES:
-        raise LayoutError(f"reference must be one of {', '.join(REFERENCES)}: {reference!r}")
+    packages = _PACKAGES[model.format]
+    if reference not in ("auto", *packages):
+        raise LayoutError(f"reference of .{model.format} models must be one of {', '.join(('auto', *packages))}: {reference!r}")
     complaints: list[Nd4jLikeError] = []
-    for name in [reference] if reference != "auto" else list(_PACKAGES):
+    for name in [reference] if reference != "auto" else list(packages):
         try:
-            return _PACKAGES[name](model.content, model.tensor_bytes)
+            return packages[name](model.content, model.tensor_bytes)
         except Nd4jLikeError as error:
             complaints.append(error)
     kind = MissingLibraryError if all(isinstance(error, MissingLibraryError) for error in complaints) else Nd4jLikeError
@@ -331,3 +393,53 @@ def _one_layer(schema: Any, layer: DepthwiseLayer, shape: tuple[int, ...], copie
     builder = importlib.import_module("flatbuffers").Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
+
+
+def _one_node(onnx: Any, layer: OnnxLayer, shape: tuple[int, ...], copies: int) -> bytes:
+    """Write a model of one layer: a node, or three of a QDQ layer."""
+    helper, q = onnx.helper, layer.quantization
+    outputs = layer.channels * layer.multiplier
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(layer.dtype))
+    constants: list[Any] = []
+    nodes: list[Any] = []
+
+    def constant(name: str, values: Any) -> str:
+        constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    w = constant("w", layer.weights.transpose(2, 3, 0, 1).reshape(outputs, 1, *layer.kernel))
+    b = [] if layer.bias is None else [constant("b", layer.bias)]
+    attributes = {"kernel_shape": layer.kernel, "strides": layer.stride, "dilations": layer.dilation, "group": layer.channels}
+    if isinstance(layer.padding, str):
+        attributes["auto_pad"] = "SAME_UPPER"
+    else:
+        attributes["pads"] = [sides[side] for side in (0, 1) for sides in layer.padding]
+    if q is not None:
+        scales = np.array(q.weights, np.float32).reshape(-1 if len(q.weights) > 1 else ())
+        zero_points = np.zeros(scales.shape, layer.weights.dtype)
+        x_scaling = [constant("x_scale", np.float32(q.input[0])), constant("x_zero_point", np.array(q.input[1], layer.dtype))]
+        w_scaling = [constant("w_scale", scales), constant("w_zero_point", zero_points)]
+        y_scaling = [constant("y_scale", np.float32(q.output[0])), constant("y_zero_point", np.array(q.output[1], layer.dtype))]
+        if b and layer.operator == "QDQ":
+            b_scale = constant("b_scale", np.float32(q.input[0]) * scales)
+    for i in range(copies):
+        if q is None:
+            nodes.append(helper.make_node("Conv", ["x", w, *b], [f"y{i}"], **attributes))
+        elif layer.operator == "QLinearConv":
+            nodes.append(helper.make_node("QLinearConv", ["x", *x_scaling, w, *w_scaling, *y_scaling, *b], [f"y{i}"], **attributes))
+        else:
+            nodes.append(helper.make_node("DequantizeLinear", ["x", *x_scaling], [f"x{i}"]))
+            nodes.append(helper.make_node("DequantizeLinear", [w, *w_scaling], [f"w{i}"], axis=0))
+            nodes += [helper.make_node("DequantizeLinear", [*b, b_scale], [f"b{i}"], axis=0)] if b else []
+            nodes.append(helper.make_node("Conv", [f"x{i}", f"w{i}", *([f"b{i}"] if b else [])], [f"z{i}"], **attributes))
+            nodes.append(helper.make_node("QuantizeLinear", [f"z{i}", *y_scaling], [f"y{i}"]))
+    graph = helper.make_graph(
+        nodes,
+        "one layer",
+        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info(f"y{i}", element, None) for i in range(copies)],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    content: bytes = model.SerializeToString()
+    return content

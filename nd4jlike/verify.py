@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nd4jlike.adapters import onnx, tflite
 from nd4jlike.adapters.arm_compute import TensorInfo
-from nd4jlike.adapters.tflite import read_model
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import DTypeError, LayoutError, Nd4jLikeError, UnsupportedLayoutError
 from nd4jlike.geometry import AXES
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, TfliteModel
+    _Layer = tflite.DepthwiseLayer | onnx.DepthwiseLayer
+    _Model = tflite.TfliteModel | onnx.OnnxModel
+    # Their layers and inputs have the same fields.
+    _Input = tflite.ModelInput | onnx.ModelInput
 
     _Array = npt.NDArray[Any]
 
@@ -44,6 +47,8 @@ TIMING = (
 # Half a unit in the last place of 1.0: the relative error of one float32 operation.
 _UNIT_ROUNDOFF = 2.0**-24
 _COPIES = 5
+# Of images, where a model leaves them open.
+_OPEN_EXTENT = 64
 # Of arrays that stay in the second-level cache.
 _WARM_BYTES = 1 << 19
 _MEASURE_SECONDS = 0.1
@@ -92,9 +97,9 @@ class LayerReport:
     ----------
     subgraph, index, name
         Of the operator in the model.
-    dtype, input_shape, output_shape, kernel, stride, dilation, padding, activation, multiplier
-        Geometry; shapes are in the order of the model's axes, pairs are (height, width). A PAD that became the halo of the input is
-        ``"fused pad (top, bottom, left, right)"``.
+    dtype, axes, input_shape, output_shape, kernel, stride, dilation, padding, activation, multiplier
+        Geometry; shapes are in the order of `axes` (``"NHWC"`` or ``"NCHW"``), pairs are (height, width). Explicit padding is
+        ``"pads (top, bottom, left, right)"``, a PAD that became the halo of the input ``"fused pad (top, bottom, left, right)"``.
     layout : str
         Tag of the input's layout, or ``"strided"``.
     paddings, padding_offsets : tuple of int
@@ -132,6 +137,7 @@ class LayerReport:
     index: int
     name: str
     dtype: str
+    axes: str
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     kernel: tuple[int, int]
@@ -182,6 +188,8 @@ class ModelReport:
         Inputs that the model was run on; threads here, the reference has one.
     layers : tuple of LayerReport
         In the order of the file.
+    skipped : tuple of str
+        Depthwise convolutions that were not run, each with the reason.
     """
 
     model: str
@@ -192,6 +200,7 @@ class ModelReport:
     runs: int
     threads: int
     layers: tuple[LayerReport, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def matches(self) -> dict[str, bool]:
@@ -280,12 +289,13 @@ def verify(
 
     The whole model runs in the interpreter, all its tensors preserved; each layer is then fed what it saw there, on an array laid
     out by `plan.input_descriptor`. Models that keep state keep it from run to run. Layers of other subgraphs than the first, which
-    need not have run, are fed random numbers and compared with a model of that layer alone.
+    need not have run, are fed random numbers and compared with a model of that layer alone; layers of ONNX models are fed what they
+    saw and compared so, too.
 
     Parameters
     ----------
     path : str or path-like
-        A `.tflite` file.
+        A `.tflite` file, or one whose name ends with `.onnx`.
     runs : int
         Random inputs to try; with `inputs`, as many as these make.
     seed : int
@@ -294,9 +304,9 @@ def verify(
         Files for `read_input`, one for each input of the model, run after run.
     rounding : {"auto", "tflite", "xnnpack", "both"}
         Of quantized layers. ``"tflite"`` compares with the reference kernels; ``"xnnpack"`` with XNNPACK, each layer in a model of that
-        layer alone. ``"auto"`` is ``"tflite"``.
-    reference : {"auto", "tflite-micro", "litert"}
-        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run.
+        layer alone; ONNX models with onnxruntime under both. ``"auto"`` is ``"tflite"``, and ``"xnnpack"`` for ONNX models.
+    reference : {"auto", "tflite-micro", "litert", "onnxruntime"}
+        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run; onnxruntime for ONNX models.
     threads : int
         Of the plans here.
     isa : str, optional
@@ -324,13 +334,15 @@ def verify(
     """
     if rounding not in ROUNDING_CHOICES:
         raise LayoutError(f"rounding must be one of {', '.join(ROUNDING_CHOICES)}: {rounding!r}")
-    model = read_model(path)
+    foreign = os.fspath(path).lower().endswith(".onnx")
+    model: _Model = onnx.read_model(path) if foreign else tflite.read_model(path)
     if not model.layers:
-        raise LayoutError(f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
+        what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
+        raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
     if runs < 1:
         raise LayoutError(f"runs must be 1 or more: {runs}")
     feeds = _feeds_from_files(model, inputs) if inputs else _random_feeds(model, runs, seed)
-    tried = {"auto": ("tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
+    tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
     for layer in model.layers:
         layer.plan(rounding=tried[0], **options)
@@ -338,7 +350,7 @@ def verify(
     tallies = []
     for layer in model.layers:
         for name in tried if layer.quantization else tried[:1]:
-            judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization else type(interpreter)
+            judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization and not foreign else type(interpreter)
             tallies.append(_Tally(layer, name, judge, **options))
 
     total = (len(feeds) + 1) * len(tallies)
@@ -350,7 +362,7 @@ def verify(
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
             layer = tally.layer
             if layer.subgraph == 0:
-                expected = interpreter.tensor(layer.output) if isinstance(interpreter, tally.judge) else None
+                expected = interpreter.tensor(layer.output) if isinstance(interpreter, tally.judge) and not foreign else None
                 tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(layer.input))
             else:
                 tally.add(_random_values(random, tally.fused.input_shape, np.dtype(layer.dtype)))
@@ -370,6 +382,7 @@ def verify(
         runs=len(feeds),
         threads=threads,
         layers=tuple(reports),
+        skipped=model.skipped,
     )
 
 
@@ -386,19 +399,22 @@ def _random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: n
     return random.integers(0, 2, shape).astype(dtype)
 
 
-def _random_feeds(model: TfliteModel, runs: int, seed: int) -> list[list[_Array]]:
+def _random_feeds(model: _Model, runs: int, seed: int) -> list[list[_Array]]:
     random = np.random.default_rng(seed)
-    return [[_random_values(random, entry.shape, entry.dtype) for entry in model.inputs] for _ in range(runs)]
+    entries: Sequence[_Input] = model.inputs
+    shapes = [tuple((1 if axis == 0 else _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)) for entry in entries]
+    return [[_random_values(random, shape, entry.dtype) for shape, entry in zip(shapes, entries, strict=True)] for _ in range(runs)]
 
 
-def _feeds_from_files(model: TfliteModel, paths: Sequence[str | os.PathLike[str]]) -> list[list[_Array]]:
-    count = len(model.inputs)
+def _feeds_from_files(model: _Model, paths: Sequence[str | os.PathLike[str]]) -> list[list[_Array]]:
+    entries: Sequence[_Input] = model.inputs
+    count = len(entries)
     if count == 0 or len(paths) % count:
         raise LayoutError(f"{len(paths)} input files for a model of {count} inputs: as many for each run")
-    return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], model.inputs, strict=True)] for i in range(0, len(paths), count)]
+    return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], entries, strict=True)] for i in range(0, len(paths), count)]
 
 
-def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
+def read_input(path: str | os.PathLike[str], entry: _Input) -> _Array:
     """Read a file as one input of a model.
 
     Parameters
@@ -436,9 +452,12 @@ def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
         raise LayoutError(f"{os.fspath(path)}: an input is an .npy file or an 8-bit grey .bmp image; this begins with {content[:6]!r}")
     if values.dtype != entry.dtype:
         raise DTypeError(f"{os.fspath(path)}: {values.dtype} for model input {entry.name} of {entry.dtype}")
-    if values.size != int(np.prod(entry.shape)):
+    shape = entry.shape
+    if min(shape, default=0) < 0 and len(shape) == values.ndim:
+        shape = tuple(there if extent < 0 else extent for extent, there in zip(shape, values.shape, strict=True))
+    if values.size != int(np.prod(shape)) or min(shape, default=0) < 0:
         raise LayoutError(f"{os.fspath(path)}: shape {values.shape} for model input {entry.name} of shape {entry.shape}")
-    return np.ascontiguousarray(values).reshape(entry.shape)
+    return np.ascontiguousarray(values).reshape(shape)
 
 
 def _grey_bitmap(content: bytes, path: str) -> npt.NDArray[np.uint8]:
@@ -464,7 +483,7 @@ def _grey_bitmap(content: bytes, path: str) -> npt.NDArray[np.uint8]:
 class _Tally:
     """One layer with one rounding: its plan, and what was seen so far."""
 
-    def __init__(self, layer: DepthwiseLayer, rounding: str, judge: type[Reference], **options: Any) -> None:
+    def __init__(self, layer: _Layer, rounding: str, judge: type[Reference], **options: Any) -> None:
         self.layer = layer
         # With the PAD before it, where there is one.
         self.fused = layer.fused()
@@ -516,8 +535,8 @@ class _Tally:
 
     def laid_out(self, shape: tuple[int, ...]) -> Any:
         """Make an array for the input: as the plan asks for it, or exactly as large as the PAD's output; its padding holds the zero point."""
-        batch, height, width, channels = shape
-        descriptor = self.plan.input_descriptor((batch, height, width, channels))
+        first, second, third, fourth = shape
+        descriptor = self.plan.input_descriptor((first, second, third, fourth))
         if self.fused is not self.layer:
             before, after = zip(*self._amounts(), strict=True)
             paddings = tuple(b + a for b, a in zip(before, after, strict=True))
@@ -553,11 +572,11 @@ class _Tally:
         if first is None or layer.quantization is None:
             return first
 
-        def here(probe: DepthwiseLayer) -> _Array:
+        def here(probe: _Layer) -> _Array:
             result: _Array = probe.plan(rounding=self.rounding, **self.options)(self.first_padded).to_numpy()
             return result
 
-        def there(probe: DepthwiseLayer) -> _Array:
+        def there(probe: _Layer) -> _Array:
             reference = self.judge.alone(probe, self.first_padded.shape)
             reference.run([self.first_padded])
             return reference.output()
@@ -583,12 +602,13 @@ class _Tally:
             index=layer.index,
             name=layer.name,
             dtype=layer.dtype,
+            axes=layer.data_format,
             input_shape=tuple(self.x.shape),
             output_shape=tuple(self.y.shape),
             kernel=layer.kernel,
             stride=layer.stride,
             dilation=layer.dilation,
-            padding=layer.padding if isinstance(layer.padding, str) else f"fused pad {(*layer.padding[0], *layer.padding[1])}",
+            padding=_padding(layer.padding, "pads" if layer is self.layer else "fused pad"),
             activation=layer.activation,
             multiplier=layer.multiplier,
             layout=descriptor.tag or "strided",
@@ -623,11 +643,15 @@ class _Tally:
         return lambda: self.plan(many, out=many_out), batch
 
 
+def _padding(padding: Any, what: str) -> str:
+    return padding if isinstance(padding, str) else f"{what} {(*padding[0], *padding[1])}"
+
+
 def _larger(so_far: float, values: _Array) -> float:
     return float(np.max(values, initial=so_far, where=np.isfinite(values)))
 
 
-def _accumulator(layer: DepthwiseLayer, run: Callable[[DepthwiseLayer], _Array], index: tuple[int, ...]) -> int:
+def _accumulator(layer: _Layer, run: Callable[[_Layer], _Array], index: tuple[int, ...]) -> int:
     """Find what `run` accumulates for one output, 7 bits at a time: by the output on a coarse scale, then by a bias that takes away what is known."""
     assert layer.quantization is not None
     limits = np.iinfo(np.dtype(layer.dtype))
@@ -642,7 +666,7 @@ def _accumulator(layer: DepthwiseLayer, run: Callable[[DepthwiseLayer], _Array],
     return known
 
 
-def _float64(layer: DepthwiseLayer, x: _Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _float64(layer: _Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Compute the layer in float64, and how far from it any order of float32 operations may end: K products and K sums, each rounded once."""
     axes = AXES[layer.data_format]
     padded, taps = x.astype(np.float64).transpose(axes), []

@@ -129,7 +129,7 @@ def test_d2_nothing_installed(tmp_path, monkeypatch):
 
 def test_d2_unknown_reference(tmp_path):
     """D2: the interpreter is tflite-micro or ai-edge-litert."""
-    with pytest.raises(LayoutError, match="reference must be one of auto, tflite-micro, litert: 'tosa'"):
+    with pytest.raises(LayoutError, match=r"reference of \.tflite models must be one of auto, tflite-micro, litert: 'tosa'"):
         verify(file_of(tmp_path, tiny_models.depthwise().model), reference="tosa")
 
 

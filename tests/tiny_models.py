@@ -17,13 +17,13 @@ def schema():
     return pytest.importorskip("tflite_micro.tensorflow.lite.micro.python.schema_py_generated", reason="models are written with tflite-micro's schema")
 
 
-def packaged_models(package):
+def packaged_models(package, suffix=".tflite"):
     """Paths of the models that an installed package brings, by name; a skip without it."""
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{package} is not installed")
-    return {file.stem: file.locate() for file in files if file.suffix == ".tflite"}
+    return {file.stem: file.locate() for file in files if file.suffix == suffix}
 
 
 def pack(model):

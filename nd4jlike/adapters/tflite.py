@@ -215,6 +215,9 @@ class TfliteModel:
         Sum of the sizes of all tensors.
     """
 
+    format: ClassVar[str] = "tflite"
+    skipped: ClassVar[tuple[str, ...]] = ()
+
     content: bytes
     inputs: tuple[ModelInput, ...]
     layers: tuple[DepthwiseLayer, ...]

@@ -1,0 +1,270 @@
+"""ADR 0007: ONNX files as depthwise layers."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tiny_onnx
+from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Quantization
+from nd4jlike.adapters.onnx import depthwise_layers, read_model
+from tiny_onnx import conv
+
+pytestmark = pytest.mark.usefixtures("written")
+
+
+@pytest.fixture
+def written():
+    """Models are written with the onnx package."""
+    tiny_onnx.onnx()
+
+
+def read(model):
+    return read_model(model.content())
+
+
+def layer_of(model):
+    found = read(model)
+    assert found.skipped == ()
+    (layer,) = found.layers
+    return layer
+
+
+def stored(model, name):
+    return next(tiny_onnx.onnx().numpy_helper.to_array(tensor) for tensor in model.constants if tensor.name == name)
+
+
+def test_d1_import_is_light():
+    """D1: importing it imports no foreign library."""
+    code = "import sys, nd4jlike.adapters.onnx; print('onnx' in sys.modules, 'onnxruntime' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False False\n"
+
+
+def test_d3_missing_package(monkeypatch):
+    """D3: where the library itself is absent, `MissingLibraryError` says what to install."""
+    content = conv().content()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingLibraryError, match=r"pip install nd4jlike\[onnx\]"):
+        depthwise_layers(content)
+
+
+def test_d28_conv():
+    """D28: `depthwise_layers` reads every 2-D Conv with as many groups as channels."""
+    model = conv(shape=(2, 3, 9, 8), kernel=(5, 2), multiplier=2, strides=[2, 1], dilations=[1, 3], pads=[1, 2, 3, 4])
+    layer = layer_of(model)
+    assert (layer.operator, layer.dtype, layer.index, layer.subgraph, layer.input, layer.output) == ("Conv", "float32", 0, 0, "x", "y")
+    assert (layer.kernel, layer.channels, layer.multiplier) == ((5, 2), 3, 2)
+    assert (layer.stride, layer.dilation, layer.padding, layer.activation) == ((2, 1), (1, 3), ((1, 3), (2, 4)), None)
+    assert (layer.input_shape, layer.output_shape) == ((2, 3, 9, 8), (2, 6, 5, 11))
+    assert layer.quantization is None
+    assert not layer.weights.flags.writeable
+    weights = stored(model, "w")
+    for c, m in np.ndindex(3, 2):
+        assert np.array_equal(layer.weights[:, :, c, m], weights[2 * c + m, 0])
+    assert np.array_equal(layer.bias, stored(model, "b"))
+    assert layer.plan()(np.zeros((2, 3, 9, 8), "float32")).shape == (2, 6, 5, 11)
+    assert layer.fused() is layer
+
+
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("how", ["initializer", "Constant", "Identity"])
+def test_d28_quantized(operator, per_channel, bias, how):
+    """D28, D29: every QLinearConv, and a Conv between DequantizeLinear and QuantizeLinear as one quantized layer; constants in any of their forms."""
+    model = conv("int8", operator=operator, per_channel=per_channel, bias=bias, multiplier=2, how=how)
+    layer = layer_of(model)
+    assert (layer.operator, layer.dtype, layer.input, layer.output) == (operator, "int8", "x", "y")
+    values = layer_of(conv("int8", operator=operator, per_channel=per_channel, bias=bias, multiplier=2))
+    assert np.array_equal(layer.weights, values.weights)
+    assert layer.weights.dtype == np.int8
+    scales = stored(conv("int8", per_channel=per_channel, multiplier=2), "w_scale")
+    assert layer.quantization == Quantization((0.05, 3), scales, (0.09, -7))
+    assert len(layer.quantization.weights) == (6 if per_channel else 1)
+    assert (layer.bias is not None) == bias
+    assert not bias or layer.bias.dtype == np.int32
+
+
+def between(**changes):
+    """Make a QDQ model that is bent in one way."""
+    model = conv("int8", operator="QDQ")
+    by = {node.op_type: node for node in model.nodes}
+    if "bias" in changes:  # a float bias
+        model.constant("b float", np.ones(3, "float32"))
+        by["Conv"].input[2] = "b float"
+    if "bias_scale" in changes:
+        model.constants = [tensor for tensor in model.constants if tensor.name != "b_scale"]
+        model.constant("b_scale", np.full(3, 0.5, "float32"))
+    if "reader" in changes:  # somebody else reads the float output
+        model.node("Relu", ["y real"], ["z"])
+        model.output("z", "float32")
+    if "output" in changes:
+        model.output("y real", "float32")
+    if "float" in changes:  # no QuantizeLinear behind
+        del model.nodes[-1], model.outputs[:]
+        model.output("y real", "float32")
+    return model
+
+
+@pytest.mark.parametrize("change", ["bias", "bias_scale", "reader", "output", "float"])
+def test_d28_a_float_conv_between(change):
+    """D28: where that cannot be, it is a float Conv on dequantized weights."""
+    model = between(**{change: True})
+    layer = layer_of(model)
+    assert (layer.operator, layer.dtype, layer.input, layer.output) == ("Conv", "float32", "x real", "y real")
+    w, scales = stored(model, "w"), stored(model, "w_scale")
+    assert np.array_equal(layer.weights[:, :, 1, 0], w[1, 0].astype("float32") * scales[1])
+
+
+def test_d28_other_convolutions_are_none():
+    """D28: with as many groups as channels: dense and grouped convolutions are none of them."""
+    model = tiny_onnx.Model()
+    model.input("x", "float32", (1, 4, 5, 5))
+    for name, shape, group in (("dense", (4, 4, 1, 1), 1), ("grouped", (4, 2, 1, 1), 2)):
+        model.node("Conv", ["x", model.constant(f"{name} w", np.zeros(shape, "float32"))], [name], group=group)
+        model.output(name, "float32")
+    assert (read(model).layers, read(model).skipped) == ((), ())
+
+
+def test_d28_the_order_of_the_file():
+    """D28: `depthwise_layers` reads in the order of the file."""
+    model = conv(pads=[1, 1, 1, 1])
+    model.node("Conv", ["y", "w"], ["z"], group=3, kernel_shape=[3, 3])
+    model.output("z", "float32")
+    first, second = depthwise_layers(model.content())
+    assert (first.output, second.input, second.output, second.bias) == ("y", "y", "z", None)
+
+
+def test_d29_a_quantized_constant():
+    """D29: constants: a QuantizeLinear of one, as training for quantization leaves it."""
+    model = conv("int8", operator="QDQ")
+    values = np.random.default_rng(0).standard_normal((3, 1, 3, 3)).astype("float32")
+    scales = stored(model, "w_scale")
+    model.constants = [tensor for tensor in model.constants if tensor.name != "w"]
+    model.constant("w float", values)
+    model.nodes.insert(0, tiny_onnx.onnx().helper.make_node("QuantizeLinear", ["w float", "w_scale", "w_zero"], ["w"], axis=0))
+    layer = layer_of(model)
+    expected = np.clip(np.rint(values / scales.reshape(3, 1, 1, 1)), -128, 127)
+    assert np.array_equal(layer.weights[..., 0], expected[:, 0].transpose(1, 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "padding"),
+    [
+        ({}, ((0, 0), (0, 0))),
+        ({"pads": [1, 2, 3, 4]}, ((1, 3), (2, 4))),
+        ({"auto_pad": "VALID"}, ((0, 0), (0, 0))),
+        ({"auto_pad": "SAME_UPPER"}, "same"),
+        ({"auto_pad": "SAME_LOWER"}, ((1, 1), (1, 1))),
+        ({"auto_pad": "SAME_LOWER", "kernel_shape": [2, 4]}, ((1, 0), (2, 1))),
+        # 9 rows in steps of 2 are 5: (5 - 1) * 2 + 3 - 9 = 2; 8 columns in steps of 3 are 3: (3 - 1) * 3 + 3 - 8 = 1, on the left.
+        ({"auto_pad": "SAME_LOWER", "strides": [2, 3]}, ((1, 1), (1, 0))),
+    ],
+)
+def test_d30_padding(attributes, padding):
+    """D30: `pads`, VALID and SAME_LOWER are ((top, bottom), (left, right)); SAME_UPPER is `"same"`."""
+    assert layer_of(conv(kernel=tuple(attributes.get("kernel_shape", (3, 3))), **attributes)).padding == padding
+
+
+def computed(name, kind, shape, **options):
+    """Make a model in which a constant is an input instead."""
+    model = conv(**options)
+    model.constants = [tensor for tensor in model.constants if tensor.name != name]
+    model.input(name, kind, shape)
+    return model
+
+
+def integer():
+    model = tiny_onnx.Model()
+    model.input("x", "uint8", (1, 3, 5, 5))
+    model.node("ConvInteger", ["x", model.constant("w", np.zeros((3, 1, 3, 3), "uint8"))], ["y"], group=3)
+    return model
+
+
+SKIPPED = {
+    "1-D": (lambda: conv(shape=(1, 3, 9), kernel=(3,)), r"it is a 1-D convolution, weights \(3, 1, 3\); only 2-D ones"),
+    "3-D": (lambda: conv(shape=(1, 3, 5, 5, 5), kernel=(3, 3, 3)), r"it is a 3-D convolution"),
+    "float64": (lambda: conv("float64"), "weights of float64; float32, and int8 or uint8 with scales"),
+    "float16": (lambda: conv("float16"), "weights of float16; float32, and int8 or uint8 with scales"),
+    "negative": (lambda: conv(pads=[1, -1, 0, 0]), r"pads \(1, -1, 0, 0\); four, none negative"),
+    "lower": (
+        lambda: conv(shape=(1, 3, "height", "width"), auto_pad="SAME_LOWER", strides=[2, 2]),
+        "SAME_LOWER with a stride depends on the size of the image",
+    ),
+    "rule": (lambda: conv(auto_pad="SAME"), "auto_pad SAME; NOTSET, SAME_UPPER, SAME_LOWER and VALID are known"),
+    "strides": (lambda: conv(strides=[0, 1]), r"strides \(0, 1\); two, both 1 or more"),
+    "kernel": (lambda: conv(kernel_shape=[3, 5]), r"kernel_shape \(3, 5\) but weights of shape \(3, 1, 3, 3\)"),
+    "weights": (lambda: computed("w", "float32", (3, 1, 3, 3)), r"its weights \(w\) must be a constant of the file"),
+    "bias": (lambda: computed("b", "float32", (3,)), r"its bias \(b\) must be a constant of the file"),
+    "scale": (lambda: computed("y_scale", "float32", (), dtype="int8"), "output scale must be a constant of the file"),
+    "infinite": (lambda: conv("int8", scales=(0.05, float("inf"), 0.09)), "weight scales must be finite and positive"),
+    "integer": (integer, "only Conv and QLinearConv are read"),
+}
+
+
+@pytest.mark.parametrize("name", SKIPPED)
+def test_d31_skipped(name):
+    """D31: what a plan cannot compute is skipped, not refused: `OnnxModel.skipped` names each such convolution with the reason."""
+    make, reason = SKIPPED[name]
+    model = make()
+    found = read(model)
+    assert found.layers == ()
+    (said,) = found.skipped
+    node = model.nodes[-1]
+    assert said.startswith(f"{node.name} ({node.op_type}): ")
+    assert re.search(reason, said), said
+
+
+def test_d31_bodies():
+    """D31: what a plan cannot compute is skipped: convolutions in the bodies of control flow, too."""
+    helper = tiny_onnx.onnx().helper
+    inner = conv()
+    body = helper.make_graph([*inner.nodes], "body", [], [helper.make_tensor_value_info("y", 1, None)], inner.constants)
+    model = tiny_onnx.Model()
+    model.input("x", "float32", (1, 3, 9, 8))
+    model.node("If", [model.constant("condition", np.array(True))], ["out"], then_branch=body, else_branch=body)
+    model.output("out", "float32")
+    assert read(model).skipped == ("Conv 0 (Conv): it is in the body of If 0 (If)",) * 2
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"TFL3" * 20, bytes(100)])
+def test_d32_no_model(content, tmp_path):
+    """D32: a file that is no ONNX model is a `LayoutError`."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    for source, where in ((path, f"{path}: "), (content, "")):
+        with pytest.raises(LayoutError) as caught:
+            read_model(source)
+        assert str(caught.value).startswith(f"{where}not an ONNX model: ")
+
+
+def test_d32_truncated():
+    """D32: a damaged file is a `LayoutError`, or what is left of it is read; nothing else happens."""
+    content = conv("int8", operator="QDQ").content()
+    for length in range(0, len(content), 3):
+        try:
+            read_model(content[:length])
+        except LayoutError:
+            continue
+
+
+@pytest.mark.parametrize("attribute", ["group", "strides", "pads", "kernel_shape", "auto_pad"])
+def test_d32_attributes_of_another_kind(attribute):
+    """D32: a file whose nodes contradict themselves is a `LayoutError`: attributes of another type."""
+    model = conv(pads=[0, 0, 0, 0], **({"auto_pad": "NOTSET"} if attribute == "auto_pad" else {}))
+    node = model.nodes[-1]
+    kept = [entry for entry in node.attribute if entry.name != attribute]
+    del node.attribute[:]
+    node.attribute.extend([*kept, tiny_onnx.onnx().helper.make_attribute(attribute, "three" if attribute == "group" else 3.5)])
+    with pytest.raises(LayoutError, match="damaged ONNX model"):
+        read(model)
+
+
+def test_d32_input_without_a_type():
+    """D32: a file whose inputs have no element type here is a `DTypeError`."""
+    model = conv()
+    model.inputs[0].type.tensor_type.elem_type = 999
+    with pytest.raises(DTypeError, match="model input x: no element type here for ONNX's 999"):
+        read(model)

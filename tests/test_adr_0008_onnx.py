@@ -1,0 +1,254 @@
+"""ADR 0008: ONNX models against onnxruntime."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import tiny_models
+import tiny_onnx
+from nd4jlike import LayoutError, MissingLibraryError, Nd4jLikeError, cli, interpreters
+from nd4jlike import verify as engine
+from nd4jlike.adapters.onnx import DepthwiseLayer, ModelInput, depthwise_layers
+from nd4jlike.verify import read_input, verify
+from tiny_onnx import conv
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """Time nothing longer than it takes to see that it works."""
+    tiny_onnx.runtime()
+    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+
+
+GEOMETRY = [
+    {},
+    {"shape": (2, 17, 11, 9), "kernel": (5, 5), "pads": [2, 2, 2, 2], "strides": [2, 1]},
+    {"shape": (1, 16, 12, 13), "kernel": (7, 7), "pads": [3, 3, 3, 3], "bias": False},
+    {"shape": (1, 5, 9, 10), "multiplier": 3, "auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    {"shape": (1, 5, 9, 10), "auto_pad": "SAME_LOWER", "kernel": (2, 4), "strides": [1, 3]},
+    {"shape": (1, 33, 9, 10), "auto_pad": "VALID", "kernel": (1, 7)},
+    {"shape": (1, 8, 13, 12), "dilations": [2, 3], "pads": [2, 0, 1, 3]},
+    {"shape": (1, 1, 9, 9), "multiplier": 8, "pads": [1, 1, 1, 1]},
+    {"shape": (1, 4, 3, 3), "pads": [4, 5, 6, 7], "strides": [3, 2]},
+]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRY, ids=lambda geometry: ",".join(geometry) or "plain")
+def test_d15_float_layers(geometry, tmp_path):
+    """D15: an `.onnx` file runs in onnxruntime: a model of the layer alone tells what it makes."""
+    report = verify(conv(**geometry).save(tmp_path), runs=2)
+    assert report.passed, report.verdict
+    assert report.reference.startswith("onnxruntime ")
+    assert report.bit_exact is None
+    (row,) = report.layers
+    assert (row.axes, row.dtype, row.rounding, row.kernels) == ("NCHW", "float32", None, "onnxruntime kernels")
+    assert row.input_shape == geometry.get("shape", (1, 3, 9, 8))
+    assert row.relative_error_reference < 1e-6
+
+
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("geometry", GEOMETRY, ids=lambda geometry: ",".join(geometry) or "plain")
+def test_d16_quantized_layers(geometry, per_channel, operator, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`."""
+    report = verify(conv("int8", operator=operator, per_channel=per_channel, **geometry).save(tmp_path), runs=2)
+    assert report.rounding == "xnnpack"
+    assert report.bit_exact is report.passed is True, report.verdict
+
+
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+def test_d16_many_outputs(operator, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`; those of `"tflite"` would not do."""
+    report = verify(conv("int8", (1, 64, 30, 30), operator=operator, pads=[1, 1, 1, 1]).save(tmp_path), runs=2, rounding="both")
+    assert report.matches == {"tflite": False, "xnnpack": True}
+    assert report.passed
+    assert not report.bit_exact
+    assert report.verdict.endswith("rounding xnnpack: bit-exact: all 115200 outputs of 1 int8 layers")
+    first = report.layers[0].first_mismatch
+    assert abs(first.here - first.reference) == 1
+    assert first.accumulator == first.reference_accumulator
+    assert not verify(conv("int8", (1, 64, 30, 30), operator=operator, pads=[1, 1, 1, 1]).save(tmp_path), runs=1, rounding="tflite").passed
+
+
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+@pytest.mark.parametrize("size", [1, 2**12, 2**29])
+def test_d14_accumulators(operator, size):
+    """D14: both accumulators: seen through the same layer with coarse output scales and other biases, in onnxruntime too."""
+    (layer,) = depthwise_layers(conv("int8", operator=operator, multiplier=2).content())
+    layer = dataclasses.replace(layer, bias=np.array([size, -size] * 3, np.int32))
+    x = np.random.default_rng(size).integers(-128, 128, (1, 3, 9, 8)).astype("int8")
+
+    def there(probe):
+        reference = interpreters.OnnxRuntime.alone(probe, x.shape)
+        reference.run([x])
+        return reference.output()
+
+    for index in ((0, 0, 0, 0), (0, 5, 6, 5)):
+        _, o, i, j = index
+        window = x[0, o // 2, i : i + 3, j : j + 3].astype(np.int64) - 3
+        exact = int(layer.bias[o]) + int((window * layer.weights[:, :, o // 2, o % 2]).sum())
+        assert engine._accumulator(layer, lambda probe: probe.plan(rounding="xnnpack")(x).to_numpy(), index) == exact
+        assert engine._accumulator(layer, there, index) == exact
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_d14_a_wrong_weight_is_seen(dtype, tmp_path, monkeypatch):
+    """D14: the first mismatch of a layer is reported with its index and its offset in the buffer, of arrays with planar axes too."""
+    plan = DepthwiseLayer.plan
+
+    def wrong(layer, **options):
+        weights = layer.weights.copy()
+        weights[0, 0, 1, 0] += 1 if weights[0, 0, 1, 0] < 100 else -1
+        return plan(dataclasses.replace(layer, weights=weights), **options)
+
+    monkeypatch.setattr(DepthwiseLayer, "plan", wrong)
+    path = conv(dtype, pads=[1, 1, 1, 1]).save(tmp_path)
+    report = verify(path, runs=2)
+    assert not report.passed
+    first = report.layers[0].first_mismatch
+    assert first.index[1] == 1
+    out = depthwise_layers(path)[0].plan().output_descriptor(np.zeros((1, 3, 9, 8), dtype))
+    assert first.offset == out.offset_of(first.index)
+    assert (first.accumulator is None) == (dtype == "float32")
+
+
+def two_layers():
+    """Make a model whose second layer sees what the first makes; the whole tells what."""
+    model = conv(shape=("n", 3, "h", 8), pads=[1, 1, 1, 1])
+    model.node("Relu", ["y"], ["r"])
+    model.node("Conv", ["r", "w"], ["z"], group=3, kernel_shape=[3, 3], strides=[2, 1])
+    del model.outputs[:]
+    model.output("z", "float32")
+    return model
+
+
+def test_d15_the_whole_model_tells_what_layers_see(tmp_path, monkeypatch):
+    """D15: the whole model tells what each layer sees; open extents are 1 on the first axis and 64 on others."""
+    seen = []
+    add = engine._Tally.add
+    monkeypatch.setattr(engine._Tally, "add", lambda tally, x, *rest: seen.append(x) or add(tally, x, *rest))
+    report = verify(two_layers().save(tmp_path), runs=1)
+    assert report.passed
+    assert [row.input_shape for row in report.layers] == [(1, 3, 64, 8), (1, 3, 64, 8)]
+    assert [row.output_shape for row in report.layers] == [(1, 3, 64, 8), (1, 3, 31, 6)]
+    assert [row.index for row in report.layers] == [0, 2]
+    assert (seen[1] >= 0).all()
+    assert (seen[1] > 0).any()
+    layer = depthwise_layers(two_layers().content())[0]
+    assert np.allclose(seen[1], np.maximum(layer.plan()(seen[0]).to_numpy(), 0), atol=1e-5)
+
+
+def test_d15_shapes_of_input_files(tmp_path):
+    """D15: extents that the file leaves open are those of the `--input` files."""
+    path = two_layers().save(tmp_path)
+    np.save(tmp_path / "x.npy", np.ones((2, 3, 10, 8), "float32"))
+    assert [row.input_shape for row in verify(path, inputs=[tmp_path / "x.npy"]).layers] == [(2, 3, 10, 8)] * 2
+    entry = ModelInput("x", (-1, 3, -1, 8), np.dtype("float32"))
+    assert read_input(tmp_path / "x.npy", entry).shape == (2, 3, 10, 8)
+    for wrong in ((2, 4, 10, 8), (2, 3, 80), (2, 3, 10, 9)):
+        np.save(tmp_path / "wrong.npy", np.ones(wrong, "float32"))
+        with pytest.raises(LayoutError, match=r"for model input x of shape \(-1, 3, -1, 8\)"):
+            read_input(tmp_path / "wrong.npy", entry)
+
+
+def test_d2_refused_in_its_words(tmp_path, capfd):
+    """D2: what the interpreter refuses is an error in its words; nothing that it prints reaches standard error."""
+    model = conv()
+    model.node("NoSuchOperator", ["x"], ["w2"])
+    model.node("Conv", ["w2", "w"], ["z"], group=3)
+    with pytest.raises(Nd4jLikeError, match=r"onnxruntime cannot run this model: .*NoSuchOperator"):
+        verify(model.save(tmp_path))
+    assert capfd.readouterr().err == ""
+
+
+def test_d2_a_run_that_fails(tmp_path, capfd):
+    """D2: what the interpreter refuses is an error in its words: while it runs, too."""
+    model = two_layers()
+    np.save(tmp_path / "x.npy", np.ones((1, 3, 1, 8), "float32"))
+    with pytest.raises(Nd4jLikeError, match="onnxruntime cannot run this model: "):
+        verify(model.save(tmp_path), inputs=[tmp_path / "x.npy"])
+    assert capfd.readouterr().err == ""
+
+
+def test_d2_other_interpreters(tmp_path):
+    """D2: the interpreter is one of the format's."""
+    with pytest.raises(LayoutError, match=r"reference of \.onnx models must be one of auto, onnxruntime: 'litert'"):
+        verify(conv().save(tmp_path), reference="litert")
+    assert verify(conv().save(tmp_path), runs=1, reference="onnxruntime").passed
+
+
+def test_d2_nothing_installed(tmp_path, monkeypatch):
+    """D2: without the interpreter, the error says what to install."""
+    path = conv().save(tmp_path)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingLibraryError, match=r"onnxruntime is not installed: pip install nd4jlike\[onnx\]"):
+        verify(path)
+
+
+def mixed():
+    model = conv(pads=[1, 1, 1, 1])
+    model.node("Relu", ["w"], ["computed"])
+    model.node("Conv", ["y", "computed"], ["z"], group=3)
+    model.output("z", "float32")
+    return model
+
+
+def test_d17_skipped_layers(tmp_path, capsys):
+    """D17: the report lists the depthwise convolutions that were skipped, with the reasons."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    path = mixed().save(tmp_path)
+    report = verify(path, runs=1)
+    assert report.passed
+    assert report.skipped == ("Conv 2 (Conv): its weights (computed) must be a constant of the file, or one behind DequantizeLinear",)
+    assert cli.main(["verify", str(path), "--runs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "skipped: Conv 2 (Conv): its weights (computed) must be" in out
+    assert "3x3 pads (1, 1, 1, 1)" in out
+    assert cli.main(["verify", str(path), "--runs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["skipped"] == list(report.skipped)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"pads": [0, 0, 0, -1]}, "that can be computed here: Conv 0 .Conv.: pads"), ({"shape": (1, 3, 9), "kernel": (3,)}, "1-D")]
+)
+def test_d17_nothing_left(options, said, tmp_path, capsys):
+    """D17: a model that has no others is an error."""
+    path = conv(**options).save(tmp_path)
+    with pytest.raises(LayoutError, match=f"no depthwise convolution.*{said}"):
+        verify(path)
+    assert cli.main(["verify", str(path), "--json"]) == 2
+    assert "no depthwise convolution" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"no model"])
+def test_d9_no_onnx_model(content, tmp_path, capsys):
+    """D9: 2 for bad input; errors are one line on standard error."""
+    (tmp_path / "bad.onnx").write_bytes(content)
+    assert cli.main(["verify", str(tmp_path / "bad.onnx"), "--json"]) == 2
+    err = capsys.readouterr().err
+    assert "not an ONNX model" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "model", "layers", "kernels"),
+    [
+        ("rapidocr", "ch_ppocr_mobile_v2.0_cls_mobile", 11, {(3, 3), (5, 5)}),
+        ("rapidocr", "PP-OCRv6_det_small", 17, {(3, 3), (7, 7)}),
+        ("rapidocr", "PP-OCRv6_rec_small", 14, {(3, 3), (1, 7)}),
+        ("rapidocr-onnxruntime", "ch_PP-OCRv4_det_infer", 14, {(3, 3), (5, 5)}),
+        ("rapidocr-onnxruntime", "ch_PP-OCRv4_rec_infer", 14, {(3, 3), (5, 5)}),
+    ],
+)
+def test_d15_text_recognition(package, model, layers, kernels):
+    """D15: an `.onnx` file runs in onnxruntime, and each layer on what it sees there: models that read text."""
+    models = tiny_models.packaged_models(package, ".onnx")
+    if model not in models:
+        pytest.skip(f"this version of {package} has no {model}")
+    report = verify(models[model], runs=1)
+    assert report.passed, report.verdict
+    assert report.skipped == ()
+    assert (len(report.layers), {row.kernel for row in report.layers}) == (layers, kernels)
