@@ -8,13 +8,13 @@ from libc.string cimport memcmp, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
-from nd4jlike.kernels.problem cimport Family, KernelTable, Problem, Requantization
+from nd4jlike.kernels.problem cimport BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, Family, KernelTable, Problem, Requantization
 from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 import numpy as np
 
-from nd4jlike import geometry
+from nd4jlike import dtypes, geometry
 from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.kernels import dispatch
@@ -37,8 +37,15 @@ cdef enum:
     # Multiply-adds below which releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
     WORK_TO_RELEASE = 1 << 15
 
-# What kernels there are: element type, its bias.
-cdef dict AVAILABLE = {"float32": "float32", "int8": "int32"}
+# What kernels there are, by the element type of input, output and weights: its number, what weights are packed from, and what a bias may be, the last
+# of which it is packed from.
+cdef dict AVAILABLE = {
+    "float32": (FLOAT32, "float32", ("float32",)),
+    "float64": (FLOAT64, "float64", ("float64",)),
+    "float16": (FLOAT16, "float32", ("float16", "float32")),
+    "bfloat16": (BFLOAT16, "float32", ("bfloat16", "float32")),
+    "int8": (INT8, "int8", ("int32",)),
+}
 
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
@@ -108,9 +115,11 @@ cdef class DepthwiseConv2d:
     Parameters
     ----------
     weights : array_like
-        Four axes, named by `weights_format`; float32, or int8 with `quantization`. Any strides; copied.
+        Four axes, named by `weights_format`; float32, float64, float16, bfloat16, or int8 with `quantization`: the element type of
+        input and output. Any strides; copied.
     bias : array_like, optional
-        One number for each output channel, float32 for float32 weights and int32 for int8 ones; shape (C*M,) or (1, C*M).
+        One number for each output channel, of the type of the weights; float32 as well for float16 and bfloat16 (they are summed in
+        float32 and rounded once), int32 for int8. Shape (C*M,) or (1, C*M).
     stride, dilation : int or (int, int)
         Steps between windows, and between the taps of one, in pixels: (height, width).
     padding : {"same", "valid"}, int, (int, int) or ((int, int), (int, int))
@@ -124,7 +133,7 @@ cdef class DepthwiseConv2d:
     activation : {None, "relu", "relu6", "relu_n1_to_1"}
         Clamp of the result.
     quantization : Quantization, optional
-        Required for int8, refused for float32.
+        Required for int8, refused for floats.
     rounding : {"tflite", "xnnpack"}
         Whose bits an int8 result has (ADR 0006).
     threads : int
@@ -194,6 +203,7 @@ cdef class DepthwiseConv2d:
     cdef unsigned long long _padding_bits
     # Keeps _family alive.
     cdef object _table
+    cdef int _element
     cdef const Family *_family
     # By (descriptor of x, descriptor of out, whether the padding of x is read), oldest first.
     cdef dict _launches
@@ -217,14 +227,15 @@ cdef class DepthwiseConv2d:
         self._dilation = geometry.pair("dilation", dilation, 1)
         self._padding = geometry.sides(padding)
 
-        weights = np.array(as_numpy(weights, "weights"))
-        self.dtype = weights.dtype
+        self.dtype, weights = numbers(weights, "weights")
+        self._element, packed_from, bias_types = AVAILABLE[self.dtype.name]
+        weights = np.array(weights, packed_from)
         if (quantization is not None) != (self.dtype == np.int8):
             raise LayoutError(f"quantization belongs to int8 weights, and they need one: weights of {self.dtype}, quantization={quantization!r}")
         if quantization is not None and not isinstance(quantization, Quantization):
             raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
         self._quantization = quantization
-        self._bias = None if bias is None else checked_bias(bias, AVAILABLE[self.dtype.name])
+        self._bias = None if bias is None else checked_bias(bias, bias_types)
         self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
         self._ignores_padding = ""
         if self._padding == ((0, 0), (0, 0)):
@@ -236,7 +247,7 @@ cdef class DepthwiseConv2d:
         self._table = dispatch.load("depthwise", isa)
         self.isa = dispatch.chosen() if isa is None else isa
         table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
-        self._family = &table.s8 if quantization is not None else &table.f32
+        self._family = &table.families[self._element]
         self._launches = {}
         self._results = {}
 
@@ -453,6 +464,7 @@ cdef class DepthwiseConv2d:
         cdef int n, h, w, c, i
         n, h, w, c = self._axes
         memset(problem, 0, sizeof(Problem))
+        problem.element = self._element
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -664,29 +676,34 @@ cdef tuple four_extents(object shape):
     return tuple([geometry.integer("an extent of shape", extent, 0) for extent in shape])
 
 
-cdef object as_numpy(object values, str name):
-    """Weights as NumPy has them, of an element type that has kernels."""
-    if isinstance(values, NdArray) and str(values.dtype) not in AVAILABLE:  # bfloat16 is none of NumPy's
-        raise no_kernel(name, values.dtype)
+cdef object plain_numbers(object values, str name):
+    """An NdArray as it is, anything else as NumPy reads it."""
+    if isinstance(values, NdArray):
+        return values
     try:
-        values = np.asarray(values)
+        return np.asarray(values)
     except ValueError:  # ragged
         raise LayoutError(f"{name} must be one array of numbers: {values!r}") from None
-    if values.dtype.name not in AVAILABLE or not values.dtype.isnative:
+
+
+cdef tuple numbers(object values, str name):
+    """The element type, which has kernels, and the numbers as NumPy has them: bfloat16 as float32."""
+    values = plain_numbers(values, name)
+    if values.dtype.name not in AVAILABLE or not getattr(values.dtype, "isnative", True):
         raise no_kernel(name, values.dtype)
-    return values
+    return dtypes.dtype(values.dtype.name), np.asarray(values.astype("float32") if values.dtype.name == "bfloat16" else values)
 
 
 cdef object no_kernel(str name, object dtype):
     return DTypeError(f"no kernel for {name} of {dtype}: there are {', '.join(AVAILABLE)}, in native byte order")
 
 
-cdef object checked_bias(object bias, str expected):
-    """A copy of one axis."""
-    found = bias.dtype if isinstance(bias, NdArray) else (bias := np.asarray(bias)).dtype
-    if found != np.dtype(expected):
-        raise DTypeError(f"bias must be {expected} for these weights: {found}")
-    bias = np.asarray(bias)
+cdef object checked_bias(object bias, tuple types):
+    """A copy of one axis, of the last of `types`, all of which a bias may have."""
+    bias = plain_numbers(bias, "bias")
+    if bias.dtype.name not in types or not getattr(bias.dtype, "isnative", True):
+        raise DTypeError(f"bias must be {' or '.join(types)} for these weights: {bias.dtype}")
+    bias = np.asarray(bias if bias.dtype == types[-1] else bias.astype(types[-1]))
     if bias.ndim not in (1, 2) or bias.size != bias.shape[bias.ndim - 1]:
         raise LayoutError(f"bias must be one number for each output channel, of shape (C*M,) or (1, C*M): shape {bias.shape}")
     return np.array(bias.ravel())

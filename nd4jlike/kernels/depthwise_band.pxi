@@ -5,7 +5,7 @@
 # for the channels there are, so that one vector covers several neighbouring output columns.
 
 cdef enum:
-    # Bytes of a cell: one float32, or the int16 of two taps.
+    # Bytes of a cell: one float32, or the int16 of two taps. A float64 takes twice as many.
     CELL = 4
 
 
@@ -36,7 +36,9 @@ cdef struct Source:
 cdef struct Job:
     const Problem *problem
     Axis rows, columns
-    Py_ssize_t itemsize
+    # The element type and its bytes; bytes of a cell, and the cells of a vector.
+    int element
+    Py_ssize_t itemsize, cell, lanes
     # In bytes: batch, height, width, channel.
     Py_ssize_t x_strides[4]
     Py_ssize_t y_strides[4]
@@ -102,29 +104,44 @@ cdef Cut cut_axis(const Axis *axis, Py_ssize_t begin, Py_ssize_t outputs, bint n
 
 cdef inline Py_ssize_t line_bytes(const Job *job, const Cut *columns) noexcept nogil:
     """Bytes of a line of a band; its last vector takes what `fill` writes past the last entry."""
-    return columns.runs * columns.count * job.entry_bytes + LANES * CELL
+    return columns.runs * columns.count * job.entry_bytes + VECTOR_BYTES
 
 
-cdef inline void put_cells(vector *entry, const char *first, const char *second, Py_ssize_t lanes) noexcept nogil:
+cdef inline void put_cells(vector *entry, const char *first, const char *second, Py_ssize_t lanes, int element) noexcept nogil:
     """The cells of `lanes` neighbouring channels. `second` is the second tap of an int8 cell."""
     if vector is vf32:
-        entry[0] = load_f32(<const float *> first, lanes)
+        entry[0] = load_as_f32(first, lanes, element)
+    elif vector is vf64:
+        entry[0] = load_f64(<const double *> first, lanes)
     else:
         entry[0] = load_cells(<const signed char *> first, <const signed char *> second, lanes)
 
 
-cdef inline void put_splat(vector *entry, const char *first, const char *second) noexcept nogil:
+cdef inline float as_float(const char *source, int element) noexcept nogil:
+    """One element; float64 is none of them."""
+    cdef vf32 value
+    if element == FLOAT32:
+        return (<const float *> source)[0]
+    value = load_as_f32(source, 1, element)
+    return (<const float *> &value)[0]
+
+
+cdef inline void put_splat(vector *entry, const char *first, const char *second, int element) noexcept nogil:
     """The cell of one channel in all lanes."""
     if vector is vf32:
-        entry[0] = splat_f32((<const float *> first)[0])
+        entry[0] = splat_f32(as_float(first, element))
+    elif vector is vf64:
+        entry[0] = splat_f64((<const double *> first)[0])
     else:
         entry[0] = splat_i32(cell_i32((<const signed char *> first)[0], (<const signed char *> second)[0]))
 
 
-cdef inline void put_one(vector *entry, const char *first, const char *second) noexcept nogil:
+cdef inline void put_one(vector *entry, const char *first, const char *second, int element) noexcept nogil:
     """The cell of one channel in the first lane."""
     if vector is vf32:
-        (<float *> entry)[0] = (<const float *> first)[0]
+        (<float *> entry)[0] = as_float(first, element)
+    elif vector is vf64:
+        (<double *> entry)[0] = (<const double *> first)[0]
     else:
         (<int *> entry)[0] = cell_i32((<const signed char *> first)[0], (<const signed char *> second)[0])
 
@@ -140,10 +157,10 @@ cdef void fill_repeated(
     cdef Py_ssize_t done, end, i
     cdef const char *a
     cdef const char *b
-    if channels <= min(LANES, job.problem.multiplier - lead):
+    if channels <= min(job.lanes, job.problem.multiplier - lead):
         # One vector of one channel: the first layer of many a model.
         for i in range(count):
-            put_splat(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel)
+            put_splat(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel, job.element)
         return
     for _ in range(count):
         a = first.start
@@ -153,8 +170,8 @@ cdef void fill_repeated(
         while done < channels:
             # Writes past `end`; the next channel or entry overwrites that.
             while done < min(end, channels):
-                put_splat(advance(entry, done * CELL), a, b)
-                done += LANES
+                put_splat(advance(entry, done * job.cell), a, b, job.element)
+                done += job.lanes
             done = end
             end += job.problem.multiplier
             a += first.channel
@@ -170,9 +187,10 @@ cdef void fill_strided(const Job *job, vector *entry, Source first, Source secon
     for lane in range(channels):
         for i in range(count):
             put_one(
-                advance(entry, i * job.entry_bytes + lane * CELL),
+                advance(entry, i * job.entry_bytes + lane * job.cell),
                 first.start + lane * first.channel + i * first.pixel,
                 second.start + lane * second.channel + i * second.pixel,
+                job.element,
             )
 
 
@@ -184,11 +202,11 @@ cdef void fill_unit(const Job *job, vector *entry, Source first, Source second, 
         count *= job.channels
         i = 0
         while i < count:
-            put_cells(advance(entry, i * CELL), first.start + i * job.itemsize, second.start + i * job.itemsize, count - i)
-            i += LANES
+            put_cells(advance(entry, i * job.cell), first.start + i * job.itemsize, second.start + i * job.itemsize, count - i, job.element)
+            i += job.lanes
         return
     for i in range(count):
-        put_cells(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel, lanes)
+        put_cells(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel, lanes, job.element)
 
 
 cdef void fill(
@@ -198,7 +216,7 @@ cdef void fill(
     if job.problem.multiplier > 1:
         fill_repeated(job, entry, first, second, count, lead, channels)
     elif job.unit:
-        fill_unit(job, entry, first, second, count, LANES if job.roomy else channels)
+        fill_unit(job, entry, first, second, count, job.lanes if job.roomy else channels)
     else:
         fill_strided(job, entry, first, second, count, channels)
 

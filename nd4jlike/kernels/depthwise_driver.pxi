@@ -23,13 +23,17 @@ cdef Need scratch_for(const Job *job, bint any_band, Py_ssize_t rows, Py_ssize_t
         column_cut = cut_axis(&job.columns, 0, columns, job.fold > 1)
         need.band = divide_up(row_cut.runs * row_cut.count * line_bytes(job, &column_cut), 64) * 64
     if not job.direct:
-        need.tile = rows * columns * (job.entry_bytes // CELL) * job.itemsize
+        need.tile = rows * columns * (job.entry_bytes // job.cell) * job.itemsize
     return need
 
 
-cdef Py_ssize_t fold_of(Py_ssize_t channels) noexcept nogil:
+cdef inline Py_ssize_t item_bytes(int element) noexcept nogil:
+    return 8 if element == FLOAT64 else 4 if element == FLOAT32 else 2 if element == FLOAT16 or element == BFLOAT16 else 1
+
+
+cdef Py_ssize_t fold_of(const Job *job) noexcept nogil:
     """Output columns that fit one vector."""
-    return LANES // channels if 0 < channels <= LANES // 2 else 1
+    return job.lanes // job.channels if 0 < job.channels <= job.lanes // 2 else 1
 
 
 cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bint finite) noexcept nogil:
@@ -41,11 +45,13 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
 
     job.problem = problem
     job.channels = problem.channels * problem.multiplier
-    if vector is vf32:
-        job.itemsize = sizeof(float)
-        constants = CONSTANTS_F32
+    job.element = problem.element
+    job.itemsize = item_bytes(problem.element)
+    job.cell = 8 if vector is vf64 else CELL
+    job.lanes = VECTOR_BYTES // job.cell
+    if vector is not vi32:
+        constants = CONSTANTS_FLOAT
     else:
-        job.itemsize = 1
         constants = CONSTANTS_S8
         # Two taps in a cell, above each other unless that leaves more cells half empty.
         if (kernel_height + 1) // 2 * kernel_width <= (kernel_width + 1) // 2 * kernel_height:
@@ -80,22 +86,22 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
         job.y_strides[1], job.y_strides[2] = job.y_strides[2], job.y_strides[1]
 
     job.unit = problem.multiplier == 1 and job.x_strides[3] == job.itemsize
-    job.roomy = job.unit and problem.channel_room >= divide_up(job.channels, LANES) * LANES - job.channels
-    job.fold = fold_of(job.channels) if job.columns.outputs > 1 else 1
+    job.roomy = job.unit and problem.channel_room >= divide_up(job.channels, job.lanes) * job.lanes - job.channels
+    job.fold = fold_of(job) if job.columns.outputs > 1 else 1
     job.in_place = False
     job.skip = False
-    if vector is vf32:
+    if vector is not vi32:
         if not finite or (job.unit and job.roomy and job.fold < FOLD_PAYS):
             job.fold = 1
-        job.in_place = job.unit and job.fold == 1
+        job.in_place = job.unit and job.fold == 1 and job.itemsize == job.cell
         job.skip = job.fold == 1
-    job.blocks = divide_up(job.channels, LANES)
-    job.entry_bytes = (job.channels if job.fold > 1 else LANES) * CELL
+    job.blocks = divide_up(job.channels, job.lanes)
+    job.entry_bytes = (job.channels if job.fold > 1 else job.lanes) * job.cell
     job.direct = job.y_strides[3] == job.itemsize and (job.fold == 1 or job.y_strides[2] == job.channels * job.itemsize)
 
     job.tile_rows = 1
     job.tile_columns = job.columns.outputs
-    any_band = not job.in_place or not (job.roomy or job.channels % LANES == 0)
+    any_band = not job.in_place or not (job.roomy or job.channels % job.lanes == 0)
     if not any_band and job.direct:
         job.band_bytes = 0
         # Rows are walked in pairs.
@@ -153,9 +159,9 @@ cdef void patch_folded(
         patch_outputs(limits, patch, block, weights, x, y)
 
 
-cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
+cdef void scatter(const Job *job, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
     """From a dense tile of outputs to where they belong."""
-    cdef Py_ssize_t row, column, channel, pitch = job.entry_bytes // CELL * job.itemsize
+    cdef Py_ssize_t row, column, channel, pitch = job.entry_bytes // job.cell * job.itemsize
     cdef const char *source
     cdef char *target
     for row in range(rows):
@@ -163,8 +169,12 @@ cdef void scatter(const Job *job, const vector *kind, const char *tile, char *y,
             source = tile + row * columns * pitch + channel * job.itemsize
             target = y + row * job.y_strides[1] + channel * job.y_strides[3]
             for column in range(columns):
-                if vector is vf32:
-                    (<float *> (target + column * job.y_strides[2]))[0] = (<const float *> (source + column * pitch))[0]
+                if job.itemsize == 4:
+                    memcpy(target + column * job.y_strides[2], source + column * pitch, 4)
+                elif job.itemsize == 2:
+                    memcpy(target + column * job.y_strides[2], source + column * pitch, 2)
+                elif job.itemsize == 8:
+                    memcpy(target + column * job.y_strides[2], source + column * pitch, 8)
                 else:
                     (target + column * job.y_strides[2])[0] = (source + column * pitch)[0]
 
@@ -174,7 +184,7 @@ cdef void run_tile(
     Py_ssize_t channel, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns,
 ) noexcept nogil:
     """Output rows row to row+rows, columns column to column+columns, of one block of channels from `channel` on."""
-    cdef Py_ssize_t channels = min(LANES, job.channels - channel)
+    cdef Py_ssize_t channels = min(job.lanes, job.channels - channel)
     cdef Py_ssize_t done_rows, done_columns, end_row, end_column, first_row, first_column, x_row, x_column, origin = 0
     cdef const vector *weights = block + (job.block_vectors - job.rows.taps * job.columns.taps)
     cdef const char *x = scratch
@@ -185,8 +195,9 @@ cdef void run_tile(
 
     whole.pitch = job.columns.taps
     whole.lanes = channels
+    whole.element = job.element
     whole.rescaling = rescaling_of(job.problem)
-    if job.in_place and (channels == LANES or job.roomy):
+    if job.in_place and (channels == job.lanes or job.roomy):
         x = image
         origin = (row * job.rows.stride - job.rows.pad) * job.x_strides[1]
         origin += (column * job.columns.stride - job.columns.pad) * job.x_strides[2] + channel * job.itemsize
@@ -207,7 +218,7 @@ cdef void run_tile(
         whole.y_row = job.y_strides[1]
         whole.y_column = job.y_strides[2]
     else:
-        whole.y_column = job.entry_bytes // CELL * job.itemsize
+        whole.y_column = job.entry_bytes // job.cell * job.itemsize
         whole.y_row = columns * whole.y_column
 
     done_rows = 0
@@ -226,7 +237,7 @@ cdef void run_tile(
             done_columns = end_column
         done_rows = end_row
     if not job.direct:
-        scatter(job, block, y, y_target, rows, columns, channels)
+        scatter(job, y, y_target, rows, columns, channels)
 
 
 cdef void run(const Problem *problem, const vector *blocks, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -241,6 +252,10 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
         blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f32(0)
         limits[LOW] = splat_f32(problem.float_min)
         limits[HIGH] = splat_f32(problem.float_max)
+    elif vector is vf64:
+        blank[BLANK_ELEMENTS] = blank[BLANK_CELLS] = splat_f64(0)
+        limits[LOW] = splat_f64(problem.float_min)
+        limits[HIGH] = splat_f64(problem.float_max)
     else:
         two = (problem.input_zero_point & 0xFF) * 0x0101
         blank[BLANK_ELEMENTS] = splat_i32(cell_i32(two, two))
@@ -262,22 +277,24 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
             for block in range(job.blocks):
                 run_tile(
                     &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
-                    blank, block * LANES,
+                    blank, block * job.lanes,
                     column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
                 )
             column += columns
         begin += rows
 
 
-cdef void run_f32(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
     cdef Rows job
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
-        return
-    if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
+    elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         run_planes(problem, <const char *> x, <char *> y, begin, end)
-        return
-    run(problem, <const vf32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
+    elif problem.element == FLOAT64:
+        run(problem, <const vf64 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
+    else:
+        run(problem, <const vf32 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -287,15 +304,19 @@ cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, 
     run(problem, <const vi32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
 
 
-cdef Py_ssize_t scratch_bytes_f32(const Problem *problem) noexcept nogil:
+cdef Py_ssize_t prepare_float(Job *job, const Problem *problem, bint finite) noexcept nogil:
+    if problem.element == FLOAT64:
+        return prepare(job, problem, <const vf64 *> NULL, finite)
+    return prepare(job, problem, <const vf32 *> NULL, finite)
+
+
+cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
     cdef Rows rows
-    cdef Py_ssize_t finite
     if prepare_rows(&rows, problem) or (in_planes(problem) and problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
         return 0
-    finite = prepare(&job, problem, <const vf32 *> NULL, True)
-    return max(finite, prepare(&job, problem, <const vf32 *> NULL, False))
+    return max(prepare_float(&job, problem, True), prepare_float(&job, problem, False))
 
 
 cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
@@ -304,13 +325,13 @@ cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
     return 0 if prepare_quads(&quads, problem) else prepare(&job, problem, <const vi32 *> NULL, True)
 
 
-cdef Py_ssize_t packed_bytes_f32(const Problem *problem) noexcept nogil:
+cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Rows rows
     if prepare_rows(&rows, problem):
-        return HEADER_BYTES + rows.blocks * rows.block_vectors * LANES * CELL
-    prepare(&job, problem, <const vf32 *> NULL, True)
-    return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
+        return HEADER_BYTES + rows.blocks * rows.block_vectors * VECTOR_BYTES
+    prepare_float(&job, problem, True)
+    return HEADER_BYTES + job.blocks * job.block_vectors * VECTOR_BYTES
 
 
 cdef Py_ssize_t packed_bytes_s8(const Problem *problem) noexcept nogil:
@@ -326,30 +347,42 @@ cdef inline Py_ssize_t channel_of(const Job *job, Py_ssize_t lane) noexcept nogi
     """The output channel of a lane of all blocks; -1 for a lane that has none. A few channels are repeated to fill their vector."""
     if lane < job.channels:
         return lane
-    return lane % job.channels if lane < fold_of(job.channels) * job.channels else -1
+    return lane % job.channels if lane < fold_of(job) * job.channels else -1
 
 
-cdef void pack_f32(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
+# What weights are packed as.
+ctypedef fused real:
+    float
+    double
+
+
+cdef void pack_blocks(const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
     cdef Job job
-    cdef const float *source = <const float *> weights
-    cdef float *block = <float *> (<char *> packed + HEADER_BYTES)
+    cdef real *target
+    cdef real weight
     cdef Py_ssize_t lane, tap, channel, taps = problem.kernel_height * problem.kernel_width
     cdef int finite = 1
-    cdef Rows rows
-    if prepare_rows(&rows, problem):
-        pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
-        return
-    prepare(&job, problem, <const vf32 *> NULL, True)
-    for lane in range(job.blocks * LANES):
+    prepare_float(&job, problem, True)
+    for lane in range(job.blocks * job.lanes):
         channel = channel_of(&job, lane)
-        target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
-        target[BIAS * LANES] = (<const float *> bias)[channel] if bias != NULL and channel >= 0 else 0
+        target = <real *> (<char *> packed + HEADER_BYTES) + lane // job.lanes * job.block_vectors * job.lanes + lane % job.lanes
+        target[BIAS * job.lanes] = bias[channel] if bias != NULL and channel >= 0 else 0
         for tap in range(taps):
-            weight = source[tap * job.channels + channel] if channel >= 0 else 0
-            target[(CONSTANTS_F32 + tap) * LANES] = weight
+            weight = weights[tap * job.channels + channel] if channel >= 0 else 0
+            target[(CONSTANTS_FLOAT + tap) * job.lanes] = weight
             finite = finite and weight - weight == 0
     memset(packed, 0, HEADER_BYTES)
     (<int *> packed)[FINITE_FLAG] = finite
+
+
+cdef void pack_float(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
+    cdef Rows rows
+    if prepare_rows(&rows, problem):
+        pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
+    elif problem.element == FLOAT64:
+        pack_blocks(problem, <const double *> weights, <const double *> bias, packed)
+    else:
+        pack_blocks(problem, <const float *> weights, <const float *> bias, packed)
 
 
 cdef inline int weight_s8(const Job *job, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
@@ -404,7 +437,7 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
             target[LEFT * LANES] = (1 << target[RIGHT * LANES]) >> 1
 
 
-cdef const char *kernel_f32(const Problem *problem) noexcept nogil:
+cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
     if prepare_rows(&rows, problem):
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
@@ -413,7 +446,7 @@ cdef const char *kernel_f32(const Problem *problem) noexcept nogil:
     return b"through bands or pixel by pixel"
 
 
-cdef bint reads_halo_f32(const Problem *problem) noexcept nogil:
+cdef bint reads_halo_float(const Problem *problem) noexcept nogil:
     """Before packing: with weights that are not finite the halo is not asked for."""
     cdef Rows rows
     return not prepare_rows(&rows, problem) and not in_planes(problem)
@@ -436,6 +469,9 @@ cdef KernelTable table
 cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
     table.isa = isa
-    table.f32 = Family(LANES, packed_bytes_f32, pack_f32, scratch_bytes_f32, kernel_f32, reads_halo_f32, run_f32)
-    table.s8 = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
+    cdef Family floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, run_float)
+    table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
+    floats.lanes = LANES // 2
+    table.families[FLOAT64] = floats
+    table.families[INT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

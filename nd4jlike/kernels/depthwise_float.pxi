@@ -83,6 +83,8 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    if problem.element != FLOAT32:
+        return False
     job.channels = problem.channels * problem.multiplier
     if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1):
         return False
@@ -110,7 +112,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             return False
     job.wide = not job.spread and not swapped and wide_pays(&job.across)
     job.tiles = tiles_table[job.across.taps][job.across.step][job.wide]
-    job.block_vectors = CONSTANTS_F32 + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
+    job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
 
 
@@ -237,7 +239,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const float *weight
             channel = first_channel(job, block) + lane
             target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
             for tap in range(taps):
-                target[(CONSTANTS_F32 + tap) * LANES + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
+                target[(CONSTANTS_FLOAT + tap) * LANES + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
             if job.spread:
                 index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
                 index[SPREAD_SOURCE * LANES + lane] = 0

@@ -30,7 +30,7 @@ cdef struct Pieces:
 
 cdef bint in_planes(const Problem *problem) noexcept nogil:
     return (
-        (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
+        problem.element == FLOAT32 and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
         and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
     )
 
@@ -69,7 +69,7 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
 cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height; weights are packed as for bands."""
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
-    cdef Py_ssize_t block_vectors = CONSTANTS_F32 + problem.kernel_height * problem.kernel_width
+    cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     cdef Py_ssize_t column = 0, next_column, image, row, rows, position, channel, output, phase, first
     cdef Py_ssize_t x_rows[ROW_TILES]
     cdef Py_ssize_t y_rows[ROW_TILES]

@@ -1,6 +1,6 @@
 # Register tiles: a few output vectors that stay in registers while the taps of the filter are walked.
 #
-# Steps are in bytes, so that float32 and int8 share the text; a cell is 4 bytes of input, one lane of a vector.
+# Steps are in bytes, so that all element types share the text; a cell is 4 bytes of input, or a float64: one lane of a vector.
 # A block is what one vector of output channels needs: its constants, then one weight vector for each cell of the filter.
 
 cdef enum:
@@ -24,7 +24,7 @@ cdef enum:
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30
 
-# Vectors of a block before its weights. float32 has the bias only.
+# Vectors of a block before its weights. Floats have the bias only.
 cdef enum:
     BIAS
     MULTIPLIER
@@ -33,7 +33,7 @@ cdef enum:
     RIGHT
     SCALE
     CONSTANTS_S8
-    CONSTANTS_F32 = 1
+    CONSTANTS_FLOAT = 1
 
 # Vectors that all blocks share: the bounds of an output (int8: before the zero point is added, float32 numbers if the scale is), the zero point.
 cdef enum:
@@ -51,8 +51,9 @@ cdef struct Patch:
     Py_ssize_t tap_row, tap_column
     # Weight vectors from one row of the whole filter to the next.
     Py_ssize_t pitch
-    # Elements stored of each output vector.
+    # Elements stored of each output vector, and their type.
     Py_ssize_t lanes
+    int element
     int rescaling
 
 
@@ -69,6 +70,14 @@ cdef inline bint plain_suffices(int shift, long long products, int bias) noexcep
 cdef struct Places:
     Py_ssize_t x[WIDE]
     Py_ssize_t y[WIDE]
+
+
+cdef inline void store_clamped(char *y, float_vector value, float_vector low, float_vector high, const Patch *patch) noexcept nogil:
+    """A vector of outputs."""
+    if float_vector is vf32:
+        store_from_f32(y, at_most_f32(at_least_f32(value, low), high), patch.lanes, patch.element)
+    else:
+        store_f64(<double *> y, at_most_f64(at_least_f64(value, low), high), patch.lanes)
 
 
 cdef inline void tile(
@@ -89,7 +98,7 @@ cdef inline void tile(
         for column in range(patch.tap_columns):
             weight = weights[column]
             for i in range(outputs):
-                if vector is vf32:
+                if vector is not vi32:
                     total[i] = total[i] + (<const vector *> (cell + places.x[i]))[0] * weight
                 else:
                     total[i] = dot_i16(total[i], (<const vector *> (cell + places.x[i]))[0], weight)
@@ -99,9 +108,9 @@ cdef inline void tile(
 
     low = limits[LOW]
     high = limits[HIGH]
-    if vector is vf32:
+    if vector is not vi32:
         for i in range(outputs):
-            store_f32(<float *> (y + places.y[i]), at_most_f32(at_least_f32(total[i], low), high), patch.lanes)
+            store_clamped(y + places.y[i], total[i], low, high, patch)
     else:
         # The zero point is added to what is clamped already: no sum can overflow.
         zero_point = limits[ZERO_POINT]
@@ -154,7 +163,10 @@ cdef void patch_any(const vector *limits, const Patch *patch, const vector *bloc
         done += outputs
 
 
-cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, vf32 x1, vf32 x2, vf32 x3, vf32 x4, vf32 x5) noexcept nogil:
+cdef inline void row_of_three(
+    float_vector *total, float_vector w0, float_vector w1, float_vector w2,
+    float_vector x0, float_vector x1, float_vector x2, float_vector x3, float_vector x4, float_vector x5,
+) noexcept nogil:
     """One row of a 3x3 filter on four neighbouring outputs."""
     total[0] = total[0] + x0 * w0
     total[1] = total[1] + x1 * w0
@@ -170,13 +182,15 @@ cdef inline void row_of_three(vf32 *total, vf32 w0, vf32 w1, vf32 w2, vf32 x0, v
     total[3] = total[3] + x5 * w2
 
 
-cdef void patch_3x3(const vf32 *limits, const Patch *patch, const vf32 *block, const vf32 *weights, const char *x, char *y) noexcept nogil:
+cdef void patch_3x3(
+    const float_vector *limits, const Patch *patch, const float_vector *block, const float_vector *weights, const char *x, char *y,
+) noexcept nogil:
     """Neighbouring outputs of a 3x3 filter share their inputs: tiles of 2 rows and 4 columns load each input once, the weights stay."""
-    cdef vf32 upper[NARROW]
-    cdef vf32 lower[NARROW]
-    cdef vf32 w[9]
-    cdef vf32 x0, x1, x2, x3, x4, x5
-    cdef vf32 low = limits[LOW], high = limits[HIGH], bias = block[BIAS]
+    cdef float_vector upper[NARROW]
+    cdef float_vector lower[NARROW]
+    cdef float_vector w[9]
+    cdef float_vector x0, x1, x2, x3, x4, x5
+    cdef float_vector low = limits[LOW], high = limits[HIGH], bias = block[BIAS]
     cdef const char *cell
     cdef char *out
     cdef Py_ssize_t row = 0, column
@@ -196,27 +210,27 @@ cdef void patch_3x3(const vf32 *limits, const Patch *patch, const vf32 *block, c
             for i in range(NARROW):
                 upper[i] = lower[i] = bias
             for i in range(4):
-                x0 = (<const vf32 *> cell)[0]
-                x1 = (<const vf32 *> (cell + patch.x_column))[0]
-                x2 = (<const vf32 *> (cell + 2 * patch.x_column))[0]
-                x3 = (<const vf32 *> (cell + 3 * patch.x_column))[0]
-                x4 = (<const vf32 *> (cell + 4 * patch.x_column))[0]
-                x5 = (<const vf32 *> (cell + 5 * patch.x_column))[0]
+                x0 = (<const float_vector *> cell)[0]
+                x1 = (<const float_vector *> (cell + patch.x_column))[0]
+                x2 = (<const float_vector *> (cell + 2 * patch.x_column))[0]
+                x3 = (<const float_vector *> (cell + 3 * patch.x_column))[0]
+                x4 = (<const float_vector *> (cell + 4 * patch.x_column))[0]
+                x5 = (<const float_vector *> (cell + 5 * patch.x_column))[0]
                 if i < 3:
                     row_of_three(upper, w[3 * i], w[3 * i + 1], w[3 * i + 2], x0, x1, x2, x3, x4, x5)
                 if i > 0:
                     row_of_three(lower, w[3 * i - 3], w[3 * i - 2], w[3 * i - 1], x0, x1, x2, x3, x4, x5)
                 cell += patch.x_row
             for i in range(NARROW):
-                store_f32(<float *> (out + i * patch.y_column), at_most_f32(at_least_f32(upper[i], low), high), patch.lanes)
-                store_f32(<float *> (out + i * patch.y_column + patch.y_row), at_most_f32(at_least_f32(lower[i], low), high), patch.lanes)
+                store_clamped(out + i * patch.y_column, upper[i], low, high, patch)
+                store_clamped(out + i * patch.y_column + patch.y_row, lower[i], low, high, patch)
             column += NARROW
         row += 2
 
 
 cdef void patch_outputs(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
     """Every output of a patch, by the fastest tile that fits it."""
-    if vector is vf32:
+    if vector is not vi32:
         if (
             patch.tap_rows == 3 and patch.tap_columns == 3 and patch.rows >= 2 and patch.columns >= NARROW
             and patch.x_row == patch.tap_row and patch.x_column == patch.tap_column

@@ -3,8 +3,19 @@
 # Counts and strides are in elements. Four-axis fields are in the order batch, height, width, channel,
 # whatever the order in memory is. Output channel of input channel c and multiplier index m: c*multiplier + m.
 
+cdef extern from "elements.h":
+    enum:
+        FLOAT32
+        FLOAT64
+        FLOAT16
+        BFLOAT16
+        INT8
+        ELEMENTS
+
 
 cdef struct Problem:
+    # Of input and output.
+    int element
     Py_ssize_t batch, height, width, channels, multiplier
     Py_ssize_t out_height, out_width
     Py_ssize_t kernel_height, kernel_width
@@ -43,14 +54,15 @@ cdef struct Requantization:
     const float *scales
 
 
-# What one instruction set offers for one element type.
+# What one instruction set offers for one element type, that of input and output.
 cdef struct Family:
     # Channels in one vector step; buffers whose channel room covers a multiple of it need no tail code.
     Py_ssize_t lanes
     # Bytes of the packed weights, bias and requantization constants; alignment 64.
     Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
     # The format may depend on everything but addresses, batch and halo: one packing serves one launch.
-    # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] (float32 or int32) or NULL.
+    # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] or NULL.
+    # float32 for float16 and bfloat16, an int32 bias for int8; else of the element type.
     void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
     # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.
     Py_ssize_t (*scratch_bytes)(const Problem *problem) noexcept nogil
@@ -64,5 +76,5 @@ cdef struct Family:
 # Exported by every _depthwise_<isa> module as a capsule named KERNEL_TABLE.
 cdef struct KernelTable:
     const char *isa
-    Family f32
-    Family s8
+    # By element type.
+    Family families[ELEMENTS]

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "elements.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -33,6 +35,9 @@ typedef uint32_t vu32 __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_
 typedef int16_t vi16 __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef uint16_t vu16 __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef int8_t vbytes __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
+typedef uint16_t vhalves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+typedef double vf64 __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+typedef int64_t vi64 __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 typedef int8_t vi8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* Inlined whatever the size: called with constants, the branches on them and the loops over registers disappear. */
@@ -283,6 +288,122 @@ WORD void store_f32(float *target, vf32 value, ptrdiff_t count)
     else
         store_part_f32(target, value, count);
 }
+
+/* Conversions of float32 (ADR 0009): to nearest, half to even; NaN stays NaN, made quiet, with its sign and upper bits. */
+#define SELECT(mask, yes, no) (((vu32)(mask) & (vu32)(yes)) | (~(vu32)(mask) & (vu32)(no)))
+
+WORD vhalves brain_of_f32(vf32 value)
+{
+    vu32 bits = (vu32)value;
+    vu32 rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
+}
+
+WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
+
+WORD vhalves half_of_f32(vf32 value)
+{
+#if VECTOR_BYTES == 64
+    return (vhalves)_mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif VECTOR_BYTES == 32
+    return (vhalves)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+    vu32 bits = (vu32)value & 0x7FFFFFFF, sign = ((vu32)value >> 16) & 0x8000;
+    /* Exponents move by 127 - 15; below the smallest normal one, adding 0.5 leaves the half's bits at the end, rounded by the addition itself. */
+    vu32 normal = (bits - ((127 - 15) << 23) + 0xFFF + ((bits >> 13) & 1)) >> 13;
+    vu32 small = (vu32)((vf32)bits + 0.5f) - 0x3F000000;
+    vu32 half = SELECT((vi32)bits < 113 << 23, small, normal);
+    half = SELECT((vi32)bits >= 143 << 23, 0x7C00 - (vu32){0}, half);
+    half = SELECT(value != value, ((bits >> 13) & 0x3FF) | 0x7E00, half);
+    return __builtin_convertvector(half | sign, vhalves);
+#endif
+}
+
+WORD vf32 f32_of_half(vhalves half)
+{
+#if VECTOR_BYTES == 64
+    return (vf32)_mm512_cvtph_ps((__m256i)half);
+#elif VECTOR_BYTES == 32
+    return (vf32)_mm256_cvtph_ps((__m128i)half);
+#else
+    vu32 wide = __builtin_convertvector(half, vu32), sign = (wide & 0x8000) << 16, bits = (wide & 0x7FFF) << 13;
+    vu32 normal = bits + ((127 - 15) << 23);
+    /* An integer times the smallest half; exact. */
+    vu32 small = (vu32)(__builtin_convertvector((vi32)(wide & 0x7FFF), vf32) * 5.9604644775390625e-8f);
+    vu32 special = bits | 0x7F800000 | ((vu32)((vi32)bits > 31 << 23) & 0x400000);
+    vu32 result = SELECT((vi32)bits < 1 << 23, small, normal);
+    return (vf32)(SELECT((vi32)bits >= 31 << 23, special, result) | sign);
+#endif
+}
+
+/* The first `count` of LANES halves. */
+WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
+{
+#if VECTOR_BYTES == 64
+    return (vhalves)_mm256_maskz_loadu_epi16(first_lanes(count), source);
+#else
+    vhalves value = {0};
+    memcpy(&value, source, (size_t)count * 2);
+    return value;
+#endif
+}
+
+WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count)
+{
+#if VECTOR_BYTES == 64
+    _mm256_mask_storeu_epi16(target, first_lanes(count), (__m256i)value);
+#else
+    /* Copies of constant length: a call costs more. */
+    const char *from = (const char *)&value;
+    if (count & 4)
+        memcpy(target, from, 8);
+    target += (count & 4) * 2, from += (count & 4) * 2;
+    if (count & 2)
+        memcpy(target, from, 4);
+    target += (count & 2) * 2, from += (count & 2) * 2;
+    if (count & 1)
+        memcpy(target, from, 2);
+#endif
+}
+
+/* float32 from memory that holds it, or half as many bits; `element` tells. */
+WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
+{
+    vhalves halves;
+    if (element == FLOAT32)
+        return load_f32((const float *)source, count);
+    halves = count >= LANES ? *(const vhalves *)source : load_part_halves(source, count);
+    return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
+}
+
+WORD void store_from_f32(char *target, vf32 value, ptrdiff_t count, int element)
+{
+    vhalves halves;
+    if (element == FLOAT32) {
+        store_f32((float *)target, value, count);
+        return;
+    }
+    halves = element == FLOAT16 ? half_of_f32(value) : brain_of_f32(value);
+    if (count >= LANES)
+        *(vhalves *)target = halves;
+    else
+        store_part_halves(target, halves, count);
+}
+
+/* Doubles: half as many lanes. */
+WORD vf64 splat_f64(double value) { return value - (vf64){0}; }
+WORD vf64 at_least_f64(vf64 value, vf64 bound)
+{
+    vi64 below = value < bound;
+    return (vf64)((below & (vi64)bound) | (~below & (vi64)value));
+}
+WORD vf64 at_most_f64(vf64 value, vf64 bound)
+{
+    vi64 above = value > bound;
+    return (vf64)((above & (vi64)bound) | (~above & (vi64)value));
+}
+WORD vf64 load_f64(const double *source, ptrdiff_t count) { return (vf64)load_f32((const float *)source, 2 * count); }
+WORD void store_f64(double *target, vf64 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, 2 * count); }
 
 /* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. */
 WORD vi32 load_cells(const int8_t *first, const int8_t *second, ptrdiff_t count)

@@ -3,11 +3,19 @@
 cdef extern from "simd.h" nogil:
     ctypedef float vf32
     ctypedef int vi32
+    ctypedef double vf64
     const int LANES
     vf32 splat_f32(float value)
     vi32 splat_i32(int value)
     vf32 load_f32(const float *source, Py_ssize_t count)
     void store_f32(float *target, vf32 value, Py_ssize_t count)
+    vf32 load_as_f32(const void *source, Py_ssize_t count, int element)
+    void store_from_f32(char *target, vf32 value, Py_ssize_t count, int element)
+    vf64 splat_f64(double value)
+    vf64 at_least_f64(vf64 value, vf64 bound)
+    vf64 at_most_f64(vf64 value, vf64 bound)
+    vf64 load_f64(const double *source, Py_ssize_t count)
+    void store_f64(double *target, vf64 value, Py_ssize_t count)
     vf32 at_least_f32(vf32 value, vf32 bound)
     vf32 at_most_f32(vf32 value, vf32 bound)
     vi32 min_i32(vi32 a, vi32 b)
@@ -51,7 +59,13 @@ cdef extern from "simd.h" nogil:
     int wrapping_multiply(int a, int b)
 
 
-# float32 kernels compute on vf32, int8 kernels on vi32: one text for both.
+# float64 kernels compute on vf64, those of the shorter float types on vf32, int8 kernels on vi32: one text for all.
 ctypedef fused vector:
     vf32
     vi32
+    vf64
+
+
+ctypedef fused float_vector:
+    vf32
+    vf64

@@ -248,55 +248,6 @@ WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t of
         }
 }
 
-/* Conversions of float32 (ADR 0009): to nearest, half to even; NaN stays NaN, made quiet, with its sign and upper bits. */
-typedef uint16_t vhalves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
-
-#define SELECT(mask, yes, no) (((vu32)(mask) & (vu32)(yes)) | (~(vu32)(mask) & (vu32)(no)))
-
-WORD vhalves brain_of_f32(vf32 value)
-{
-    vu32 bits = (vu32)value;
-    vu32 rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-    return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
-}
-
-WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
-
-WORD vhalves half_of_f32(vf32 value)
-{
-#if VECTOR_BYTES == 64
-    return (vhalves)_mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-#elif VECTOR_BYTES == 32
-    return (vhalves)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-#else
-    vu32 bits = (vu32)value & 0x7FFFFFFF, sign = ((vu32)value >> 16) & 0x8000;
-    /* Exponents move by 127 - 15; below the smallest normal one, adding 0.5 leaves the half's bits at the end, rounded by the addition itself. */
-    vu32 normal = (bits - ((127 - 15) << 23) + 0xFFF + ((bits >> 13) & 1)) >> 13;
-    vu32 small = (vu32)((vf32)bits + 0.5f) - 0x3F000000;
-    vu32 half = SELECT((vi32)bits < 113 << 23, small, normal);
-    half = SELECT((vi32)bits >= 143 << 23, 0x7C00 - (vu32){0}, half);
-    half = SELECT(value != value, ((bits >> 13) & 0x3FF) | 0x7E00, half);
-    return __builtin_convertvector(half | sign, vhalves);
-#endif
-}
-
-WORD vf32 f32_of_half(vhalves half)
-{
-#if VECTOR_BYTES == 64
-    return (vf32)_mm512_cvtph_ps((__m256i)half);
-#elif VECTOR_BYTES == 32
-    return (vf32)_mm256_cvtph_ps((__m128i)half);
-#else
-    vu32 wide = __builtin_convertvector(half, vu32), sign = (wide & 0x8000) << 16, bits = (wide & 0x7FFF) << 13;
-    vu32 normal = bits + ((127 - 15) << 23);
-    /* An integer times the smallest half; exact. */
-    vu32 small = (vu32)(__builtin_convertvector((vi32)(wide & 0x7FFF), vf32) * 5.9604644775390625e-8f);
-    vu32 special = bits | 0x7F800000 | ((vu32)((vi32)bits > 31 << 23) & 0x400000);
-    vu32 result = SELECT((vi32)bits < 1 << 23, small, normal);
-    return (vf32)(SELECT((vi32)bits >= 31 << 23, special, result) | sign);
-#endif
-}
-
 /* round(value / scale) + zero_point, saturated; low and high are -128 and 127 without the zero point, and NaN counts as 0. */
 WORD vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
 {

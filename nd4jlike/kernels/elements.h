@@ -1,0 +1,7 @@
+/* The element types that the kernels of a convolution know. */
+#ifndef ND4JLIKE_ELEMENTS_H
+#define ND4JLIKE_ELEMENTS_H
+
+enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, ELEMENTS };
+
+#endif

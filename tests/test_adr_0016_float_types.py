@@ -1,0 +1,342 @@
+"""ADR 0016: float64, float16 and bfloat16 convolutions."""
+
+import math
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nd4jlike as nd
+from guards import SIDES, guarded, guarded_array
+from layouts import arrangements, hosted, on, padded
+from nd4jlike.kernels import dispatch
+from reference import depthwise_float, same_padding
+
+ISAS = dispatch.available()
+DTYPES = {"float64": np.dtype("float64"), "float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+HALVES = [name for name in DTYPES if name != "float64"]
+every_isa = pytest.mark.parametrize("isa", ISAS)
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_half = pytest.mark.parametrize("dtype", HALVES)
+
+
+def random(shape, dtype, seed=0):
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(DTYPES[dtype])
+
+
+def in_numpy(array):
+    """Convert the elements to float64."""
+    return np.asarray(array.astype("float32") if isinstance(array, nd.NdArray) and array.dtype == nd.bfloat16 else array).astype(np.float64)
+
+
+def interval(dtype, x, weights, bias=None, activation=(-math.inf, math.inf), **steps):
+    """Least and greatest result: within D2's bound of the exact value, or the roundings of all float32 sums within D16's."""
+    want, bound = depthwise_float(*[None if a is None else in_numpy(a) for a in (x, weights, bias)], activation, **steps)
+    if dtype == "float64":
+        return want - bound * 2.0**-29, want + bound * 2.0**-29
+    # Rounding is monotonic, and the sum is a float32.
+    return tuple((want + sign * bound).astype(np.float32).astype(DTYPES[dtype]).astype(np.float64) for sign in (-1, 1))
+
+
+def assert_within(got, dtype, limits, case=None):
+    """Every element lies in its interval."""
+    assert got.dtype == (nd.bfloat16 if dtype == "bfloat16" and isinstance(got, nd.NdArray) else DTYPES[dtype])
+    got = in_numpy(got)
+    assert got.shape == limits[0].shape
+    right = (limits[0] <= got) & (got <= limits[1])
+    assert right.all(), (case, np.argwhere(~right)[:3])
+
+
+def assert_close(got, dtype, *given, **steps):
+    """Compare with float64."""
+    assert_within(got, dtype, interval(dtype, *given, **steps))
+
+
+def same(size, kernel, stride, dilation):
+    return tuple(same_padding(n, k, s, d) for n, k, s, d in zip(size, kernel, stride, dilation, strict=True))
+
+
+# Kernel, image, stride, dilation, channels, multiplier.
+CASES = [
+    (kernel, size, stride, dilation, channels, multiplier)
+    for kernel, size in (((1, 1), (3, 9)), ((3, 3), (5, 15)), ((5, 5), (7, 7)), ((7, 7), (4, 21)), ((2, 4), (3, 4)), ((3, 1), (6, 1)))
+    for stride, dilation in (((1, 1), (1, 1)), ((2, 2), (1, 1)), ((1, 1), (2, 2)), ((2, 1), (1, 3)))
+    for channels, multiplier in ((1, 1), (3, 1), (9, 1), (17, 1), (32, 1), (3, 8), (5, 3))
+]
+
+
+@cache
+def solved(dtype, case):
+    """Input, weights, bias, steps and the interval of results."""
+    kernel, size, stride, dilation, channels, multiplier = case
+    steps = {"stride": stride, "dilation": dilation, "padding": same(size, kernel, stride, dilation)}
+    x, weights, bias = random((1, *size, channels), dtype, 1), random((*kernel, channels, multiplier), dtype, 2), random(channels * multiplier, dtype, 3)
+    return x, weights, bias, steps, interval(dtype, x, weights, bias, **steps)
+
+
+@every_isa
+@every_dtype
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d1_d2_d3_every_kernel_gives_the_value_and_stays_within_its_buffers(isa, dtype, side, data_format):
+    """D1, D2, D3: all of ADR 0005 holds for it: layouts, geometry, padding."""
+    turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
+    for case in CASES:
+        x, weights, bias, steps, limits = solved(dtype, case)
+        out = guarded_array(np.full([limits[0].shape[axis] for axis in turn], np.nan, DTYPES[dtype]), side)
+        plan = nd.DepthwiseConv2d(guarded_array(weights, side), bias, isa=isa, data_format=data_format, **steps)
+        plan(guarded_array(x.transpose(turn), side), out)
+        assert_within(out.transpose(np.argsort(turn)), dtype, limits, case)
+
+
+@every_isa
+@every_dtype
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_nothing_beyond_a_padded_buffer_is_touched_and_padding_stays(isa, dtype, side):
+    """D1: all of ADR 0005 holds for it: layouts, geometry, padding."""
+    for channels in (1, 3, 8, 15, 17, 31, 33, 64, 67):
+        x, weights = random((2, 5, 4, channels), dtype, 1), random((3, 3, channels, 1), dtype, 2)
+        for stride in (1, 2):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+            layout = plan.input_descriptor(x.shape)
+            assert layout.dtype.name == dtype
+            assert layout.strides[2] >= channels
+            array = nd.NdArray(layout, guarded(layout.allocLength() * x.itemsize, side))
+            array[...] = x
+            layout = plan.output_descriptor(array, paddings=(0, 2, 1, 3), padding_offsets=(0, 1, 1, 1))
+            out = nd.NdArray(layout, guarded(layout.allocLength() * x.itemsize, side))
+            out.fill_padding(7)
+            plan(array, out)
+            assert out.check_padding(7)
+            assert_close(out, dtype, x, weights, stride=(stride, stride), padding=same((5, 4), (3, 3), (stride, stride), (1, 1)))
+
+
+@every_dtype
+def test_d1_pixels_start_on_cache_lines(dtype):
+    """D1: all of ADR 0005 holds for it: layouts."""
+    itemsize = DTYPES[dtype].itemsize
+    for channels in (3, 17, 40, 64, 2048 // itemsize):
+        plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), dtype))
+        for layout in (plan.input_descriptor((1, 4, 4, channels)), plan.output_descriptor(plan.input_descriptor((1, 4, 4, channels)))):
+            pitch = layout.strides[2] * itemsize
+            assert pitch == channels * itemsize < 48 or pitch % 64 == 0, channels
+            assert pitch % 2048
+
+
+@every_isa
+@every_dtype
+def test_d1_elements_may_lie_anywhere(isa, dtype):
+    """D1: all of ADR 0005 holds for it: layouts."""
+    steps = {"padding": ((1, 1), (1, 1))}
+    for channels, multiplier in ((1, 2), (3, 1), (17, 1), (16, 2)):
+        x, weights, bias = (
+            random((2, 4, 5, channels), dtype, 1),
+            random((3, 3, channels, multiplier), dtype, 2),
+            random(channels * multiplier, dtype, 3),
+        )
+        plan, limits = nd.DepthwiseConv2d(weights, bias, isa=isa, **steps), interval(dtype, x, weights, bias, **steps)
+        for name, array in arrangements(x, DTYPES[dtype].type(3e4)):
+            assert_within(plan(array), dtype, limits, name)
+        for name, out in arrangements(np.zeros((2, 4, 5, channels * multiplier), DTYPES[dtype]), DTYPES[dtype].type(3e4)):
+            if name != "read-only":
+                assert plan(x, out) is out
+                assert_within(out, dtype, limits, name)
+
+
+@every_isa
+@every_dtype
+@pytest.mark.parametrize("fill", [5.0, math.inf, math.nan])
+def test_d1_padding_never_reaches_a_result(isa, dtype, fill):
+    """D1: all of ADR 0005 holds for it: padding."""
+    for channels in (3, 17, 64):
+        x, weights = random((2, 4, 5, channels), dtype, 1), random((3, 3, channels, 1), dtype, 2)
+        plan = nd.DepthwiseConv2d(weights, isa=isa)
+        for array in (
+            on(plan.input_descriptor(x.shape), x, fill),
+            padded(x, (1, 1, 9, 2), (0, 0, 4, 0), fill),
+            padded(x, (1, 1, 9, 2), (0, 0, 4, 0), fill, "f"),
+        ):
+            assert_close(plan(array), dtype, x, weights, padding=((1, 1), (1, 1)))
+
+
+@every_isa
+@every_dtype
+def test_d1_what_is_between_the_elements_of_out_stays(isa, dtype):
+    """D1: all of ADR 0005 holds for it: views."""
+    for channels in (1, 3, 9, 17, 32):
+        x, weights = random((2, 5, 6, channels), dtype, 1), random((3, 3, channels, 1), dtype, 2)
+        host, out = hosted(np.zeros_like(x), (1, 1, 2, 1), (1, 2, 1, 3), 7)
+        every_third = np.full((2, 5, 6, 3 * channels), 7, x.dtype)
+        for whole, part in ((host, out), (every_third, every_third[..., ::3])):
+            nd.depthwise_conv2d(x, weights, out=part, isa=isa)
+            assert_close(part, dtype, x, weights, padding=((1, 1), (1, 1)))
+            part[...] = 7
+            assert (whole == 7).all()
+
+
+@every_isa
+@every_dtype
+def test_d1_infinite_weights_meet_no_padding(isa, dtype):
+    """D1: all of ADR 0005 holds for it: padding."""
+    for channels, multiplier in ((3, 1), (17, 1), (5, 3)):
+        for kernel in ((3, 3), (2, 4), (5, 5)):
+            weights = np.ones((*kernel, channels, multiplier), DTYPES[dtype])
+            weights[0, 0] = weights[-1, -1] = math.inf
+            for data_format, shape in (("NHWC", (1, 6, 7, channels)), ("NCHW", (1, channels, 6, 7))):
+                both = (weights, np.minimum(weights, DTYPES[dtype].type(2048)))
+                plan, limited = (nd.DepthwiseConv2d(w, isa=isa, data_format=data_format, padding=1) for w in both)
+                got, finite = (np.asarray(p(np.ones(shape, DTYPES[dtype]))).astype(np.float64) for p in (plan, limited))
+                assert (got == np.where(finite >= 2048, math.inf, finite)).all(), (data_format, kernel, channels, multiplier)
+
+
+@every_dtype
+def test_d1_any_number_of_threads_gives_the_same_bits(dtype):
+    """D1: all of ADR 0005 holds for it: threads."""
+    x, weights = random((2, 40, 40, 64), dtype, 1), random((5, 5, 64, 1), dtype, 2)
+    one, three = (np.asarray(nd.DepthwiseConv2d(weights, threads=threads)(x)) for threads in (1, 3))
+    assert (one == three).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_d1_any_geometry(data):
+    """D1: all of ADR 0005 holds for it: layouts, geometry, padding."""
+    dtype, small = data.draw(st.sampled_from(list(DTYPES))), st.integers(1, 3)
+    kernel, stride, dilation = (data.draw(st.tuples(up_to, up_to)) for up_to in (st.integers(1, 5), small, small))
+    sides = data.draw(st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4))] * 2))
+    size = tuple(data.draw(st.integers(max(1, (k - 1) * d + 1 - sum(p)), (k - 1) * d + 12)) for k, d, p in zip(kernel, dilation, sides, strict=True))
+    batch, channels, multiplier = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 70)), data.draw(st.sampled_from([1, 1, 1, 2, 3]))
+    x, weights = random((batch, *size, channels), dtype, 1), random((*kernel, channels, multiplier), dtype, 2)
+    bias = random(channels * multiplier, dtype, 3) if data.draw(st.booleans()) else None
+    steps = {"stride": stride, "dilation": dilation, "padding": sides}
+    data_format = data.draw(st.sampled_from(["NHWC", "NCHW"]))
+    turn = (0, 1, 2, 3) if data_format == "NHWC" else (0, 3, 1, 2)
+    plan = nd.DepthwiseConv2d(weights, bias, isa=data.draw(st.sampled_from(ISAS)), data_format=data_format, **steps)
+    array = np.ascontiguousarray(x.transpose(turn))
+    if data.draw(st.booleans()):
+        array = on(plan.input_descriptor(array.shape), array, data.draw(st.sampled_from([0, 5])))
+    assert_close(plan(array).transpose(*np.argsort(turn)), dtype, x, weights, bias, **steps)
+
+
+def test_d1_refusals_name_the_types():
+    """D1: Weights of float64, float16 or bfloat16 make a plan whose inputs and outputs are of that type."""
+    for dtype in DTYPES:
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), DTYPES[dtype]))
+        assert plan.dtype.name == dtype
+        assert dtype in plan.explain(plan.input_descriptor((1, 4, 4, 4)))
+        for other in DTYPES:
+            if other != dtype:
+                with pytest.raises(nd.DTypeError, match=f"{dtype}: {other}"):
+                    plan(np.zeros((1, 4, 4, 4), DTYPES[other]))
+                with pytest.raises(nd.DTypeError, match=f"{dtype}: {other}"):
+                    plan(np.zeros((1, 4, 4, 4), DTYPES[dtype]), np.zeros((1, 4, 4, 4), DTYPES[other]))
+        with pytest.raises(nd.LayoutError, match="int8"):
+            nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), DTYPES[dtype]), quantization=nd.Quantization((0.5, 0), 0.5, (0.5, 0)))
+
+
+@every_isa
+def test_d2_float64_is_summed_in_float64(isa):
+    """D2: float64 is summed in float64."""
+    x, weights = np.full((1, 3, 3, 9), 1.0), np.full((3, 3, 9, 1), 2.0**-40)
+    weights[1, 1] = 1.0
+    assert (np.asarray(nd.depthwise_conv2d(x, weights, padding="valid", isa=isa)) == 1 + 8 * 2.0**-40).all()
+
+
+def every_number(dtype):
+    """All numbers of a half type, NaN and infinity last."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(DTYPES[dtype])
+    finite = np.isfinite(numbers.astype(np.float32))
+    return numbers[finite], numbers[~finite]
+
+
+@every_isa
+@every_half
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d3_every_number_comes_back(isa, dtype, data_format):
+    """D3: float16 and bfloat16 are widened to float32, which is exact, subnormal numbers too."""
+    finite, others = every_number(dtype)
+    for channels in (1, 16, 64):
+        values = np.resize(finite, (2, 4, -(-len(finite) // (8 * channels)), channels))
+        values = values if data_format == "NHWC" else np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+        got = np.asarray(nd.depthwise_conv2d(values, np.ones((1, 1, channels, 1), DTYPES[dtype]), data_format=data_format, isa=isa))
+        assert (got.astype(np.float32) == values.astype(np.float32)).all()
+        got = np.asarray(nd.depthwise_conv2d(np.resize(others, (1, 16, 8, 16)), np.ones((1, 1, 16, 1), DTYPES[dtype]), isa=isa)).astype(np.float32)
+        assert np.array_equal(got, np.resize(others, (1, 16, 8, 16)).astype(np.float32), equal_nan=True)
+
+
+@every_isa
+@every_half
+def test_d3_sums_are_rounded_once_half_to_even(isa, dtype):
+    """D3: is rounded once, to nearest, half to even."""
+    finite, _ = every_number(dtype)
+    finite = np.sort(finite.astype(np.float32))
+    middles = (finite[1:].astype(np.float64) + finite[:-1]) / 2
+    for factor in (1.0, 1 - 2.0**-23, 1 + 2.0**-23):
+        # A bias may be float32: every number, and every tie between two of them, comes out of a sum.
+        sums = (middles * factor).astype(np.float32)
+        for multiplier in (1, 16):
+            bias = np.resize(sums, -(-len(sums) // 16) * 16)
+            weights = np.zeros((1, 1, len(bias) // multiplier, multiplier), DTYPES[dtype])
+            got = np.asarray(nd.depthwise_conv2d(np.ones((1, 1, 1, len(bias) // multiplier), DTYPES[dtype]), weights, bias, isa=isa))
+            assert np.array_equal(got[0, 0, 0].view(np.uint16), (bias + np.float32(0)).astype(DTYPES[dtype]).view(np.uint16))
+
+
+@every_isa
+@every_half
+def test_d3_sums_are_float32(isa, dtype):
+    """D3: and summed there."""
+    # In halves each of these additions would be lost.
+    x = np.ones((1, 3, 3, 17), DTYPES[dtype])
+    weights = np.full((3, 3, 17, 1), 2.0**-12, DTYPES[dtype])
+    weights[0, 0], weights[2, 2] = 1, -1
+    for order in (weights, weights[::-1, ::-1]):
+        assert (np.asarray(nd.depthwise_conv2d(x, order, padding="valid", isa=isa)).astype(np.float32) == 7 * 2.0**-12).all()
+
+
+@every_isa
+@every_dtype
+def test_d4_clamps_and_what_is_not_finite(isa, dtype):
+    """D4: `activation` clamps before that rounding; NaN stays NaN, and what is beyond the largest number of the type becomes infinity."""
+    for channels in (1, 3, 17, 32):
+        x, weights, bias = random((2, 5, 6, channels), dtype, 1), random((3, 3, channels, 1), dtype, 2), random(channels, dtype, 3)
+        for activation, bounds in (("relu", (0, math.inf)), ("relu6", (0, 6)), ("relu_n1_to_1", (-1, 1))):
+            got = nd.depthwise_conv2d(x, weights, bias, activation=activation, isa=isa)
+            assert_close(got, dtype, x, weights, bias, bounds, padding=((1, 1), (1, 1)))
+        x[0, 2, 2], x[1, 2, 2, 0] = math.nan, math.inf
+        ones = np.ones((3, 3, channels, 1), DTYPES[dtype])
+        got = in_numpy(nd.depthwise_conv2d(x, ones, activation="relu6", isa=isa))
+        assert np.isnan(got[0, 1:4, 1:4]).all()
+        assert not np.isnan(got[0, :, 4:]).any()
+        assert (got[1, 1:4, 1:4, 0] == 6).all()
+        largest = np.full((1, 3, 3, channels), {"float64": 1e308, "float16": 6e4, "bfloat16": 3e38}[dtype], DTYPES[dtype])
+        assert np.isposinf(in_numpy(nd.depthwise_conv2d(largest, ones, isa=isa))).all()
+        assert np.isneginf(in_numpy(nd.depthwise_conv2d(-largest, ones, isa=isa))).all()
+        assert (in_numpy(nd.depthwise_conv2d(largest, ones, activation="relu6", isa=isa)) == 6).all()
+
+
+@every_half
+def test_d5_weights_and_bias_of_other_types(dtype):
+    """D5: A bias of float16 or bfloat16 weights may be float32 as well."""
+    x, weights, bias = random((1, 4, 5, 6), dtype, 1), random((3, 3, 6, 1), dtype, 2), random(6, dtype, 3)
+    want = in_numpy(nd.depthwise_conv2d(x, weights, bias))
+    bits = nd.zeros(weights.shape, dtype=dtype)
+    bits[...] = weights
+    same_bias = nd.zeros(bias.shape, dtype=dtype)
+    same_bias[...] = bias
+    for some_weights in (weights, bits, weights[::-1].copy()[::-1]):
+        for some_bias in (bias, bias.astype(np.float32), same_bias, same_bias.astype("float32"), bias[None]):
+            got = nd.depthwise_conv2d(x, some_weights, some_bias)
+            assert got.dtype.name == dtype
+            assert (in_numpy(got) == want).all()
+    for other in ("float64", "int32", HALVES[dtype == "float16"]):
+        with pytest.raises(nd.DTypeError, match=f"{dtype} or float32 for these weights: {other}"):
+            nd.DepthwiseConv2d(weights, np.ones(6, DTYPES.get(other, other)))
+
+
+def test_d5_float64_takes_a_float64_bias():
+    """D5: one of float64 weights is float64."""
+    with pytest.raises(nd.DTypeError, match="float64 for these weights: float32"):
+        nd.DepthwiseConv2d(np.ones((3, 3, 4, 1)), np.ones(4, np.float32))
