@@ -1,0 +1,108 @@
+"""Dask: arrays cut into blocks that are views, and blocks computed into one array of any layout (ADR 0012)."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.errors import LayoutError, MissingLibraryError, UnsupportedLayoutError
+from nd4jlike.ndarray import NdArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["from_dask", "to_dask"]
+
+
+def to_dask(x: NdArray, chunks: int | str | Sequence[Any] = "auto") -> Any:
+    """Cut an array into a Dask array.
+
+    Parameters
+    ----------
+    x : NdArray
+        The array, of any layout that can be indexed.
+    chunks : int, str or sequence
+        As in `dask.array.from_array`.
+
+    Returns
+    -------
+    dask.array.Array
+        Its blocks are NdArray views of `x`: no element is copied, and what is written to `x` later is seen.
+
+    Raises
+    ------
+    MissingLibraryError
+        Without Dask.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> from nd4jlike.adapters.dask import to_dask
+    >>> to_dask(nd.ones((4, 6)), chunks=(2, 6)).sum().compute()  # doctest: +SKIP
+    np.float32(24.0)
+    """
+    dask = _dask()
+    sizes = dask.core.normalize_chunks(chunks, x.shape, dtype=x.dtype)
+    # Dask's own from_array would copy. No token of the contents is the name: they may change.
+    name = f"nd4jlike-{uuid.uuid4().hex}"
+    places = itertools.product(*(range(len(along)) for along in sizes))
+    blocks = {(name, *place): x[part] for place, part in zip(places, dask.core.slices_from_chunks(sizes), strict=True)}
+    return dask.Array(blocks, name, sizes, dtype=x.dtype)
+
+
+def from_dask(array: Any, layout: str | ShapeDescriptor | None = None) -> NdArray:
+    """Compute a Dask array into one array.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+        All its extents are known.
+    layout : str or ShapeDescriptor, optional
+        A tag, or where each element shall lie, padding and blocks included. Default: dense, last axis fastest.
+
+    Returns
+    -------
+    NdArray
+        Each block was written where it belongs as soon as it was computed.
+
+    Raises
+    ------
+    LayoutError
+        For unknown extents, and for a layout of another shape.
+    UnsupportedLayoutError
+        For what is no Dask array.
+    MissingLibraryError
+        Without Dask.
+
+    Examples
+    --------
+    >>> import dask.array  # doctest: +SKIP
+    >>> from nd4jlike.adapters.dask import from_dask
+    >>> from_dask(dask.array.ones((1, 16, 4, 4), chunks=2), "nChw8c").descriptor.tag  # doctest: +SKIP
+    'aBcd8b'
+    """
+    dask = _dask()
+    if not isinstance(array, dask.Array):
+        raise UnsupportedLayoutError(f"from_dask takes a dask.array.Array, not a {type(array).__name__}")
+    if any(math.isnan(extent) for extent in array.shape):
+        raise LayoutError(f"all extents must be known: shape {array.shape}; compute_chunk_sizes() finds them")
+    if isinstance(layout, str):
+        layout = ShapeDescriptor.from_tag(array.shape, layout, array.dtype)
+    descriptor = ShapeDescriptor(array.dtype, "c", array.shape) if layout is None else layout
+    if descriptor.shape != array.shape:
+        raise LayoutError(f"the layout must have the shape of the Dask array, {array.shape}: {descriptor.shape}")
+    out = NdArray(descriptor)
+    if out.size:
+        dask.store(array, out, lock=False)
+    return out
+
+
+def _dask() -> Any:
+    try:
+        return importlib.import_module("dask.array")
+    except ImportError as error:
+        raise MissingLibraryError("dask is not installed: pip install 'dask[array]'") from error

@@ -1,0 +1,164 @@
+"""ADR 0012: torch, JAX and Dask by their adapters."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nd4jlike as nd
+from nd4jlike import DTypeError, LayoutError, MissingLibraryError, ShapeDescriptor, UnsupportedLayoutError
+from nd4jlike.adapters.dask import from_dask, to_dask
+from nd4jlike.adapters.jax import from_jax, to_jax
+from nd4jlike.adapters.torch import from_torch, to_torch
+
+
+def numbered(descriptor):
+    x = nd.NdArray(descriptor)
+    x[...] = np.arange(x.size).reshape(x.shape)
+    return x
+
+
+LAYOUTS = [
+    ShapeDescriptor("float32", "c", (2, 3, 4, 5)),
+    ShapeDescriptor.from_tag((2, 3, 4, 5), "nhwc", "int32"),
+    ShapeDescriptor.from_tag((2, 3, 4, 5), "nhwc", "float32", (0, 5, 2, 2), (0, 0, 1, 1)),
+    ShapeDescriptor("float64", "f", (2, 3)),
+    ShapeDescriptor("int8", "c", ()),
+    ShapeDescriptor("float32", "c", (0, 3)),
+]
+
+
+def test_d8_d9_d10_imports_are_light():
+    """D8, D9, D10: importing an adapter imports no foreign library."""
+    code = "import sys; from nd4jlike.adapters import dask, jax, torch; print([name for name in ('torch', 'jax', 'dask') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "call", "package"),
+    [
+        ("torch", to_torch, "torch"), ("torch", from_torch, "torch"), ("jax.numpy", to_jax, "jax"), ("jax.numpy", from_jax, "jax"),
+        ("dask.array", to_dask, r"'dask\[array\]'"), ("dask.array", from_dask, r"'dask\[array\]'"),
+    ],
+)  # fmt: skip
+def test_d8_d9_d10_missing(module, call, package, monkeypatch):
+    """D8, D9, D10: `MissingLibraryError` says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingLibraryError, match=f"is not installed: pip install {package}"):
+        call(nd.zeros((2,)))
+
+
+@pytest.mark.parametrize("d", LAYOUTS, ids=str)
+def test_d8_torch(d):
+    """D8: `to_torch(x)` and `from_torch(tensor)` share memory and keep strides, channels last included."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x = numbered(d)
+    tensor = to_torch(x)
+    assert tuple(tensor.shape) == x.shape
+    assert np.array_equal(tensor.numpy(), x.to_numpy())
+    back = from_torch(tensor)
+    if x.size > 1:
+        assert tensor.stride() == x.strides == back.strides
+        assert tensor.data_ptr() == x.to_numpy(copy=False).ctypes.data == back.to_numpy(copy=False).ctypes.data
+        assert (d.tag == "acdb" and not any(d.paddings)) <= tensor.is_contiguous(memory_format=torch.channels_last if d.rank == 4 else torch.contiguous_format)
+        back[(0,) * d.rank] = 7
+        assert tensor.flatten()[0] == x[(0,) * d.rank] == 7
+    twin = to_torch(x, copy=True)
+    assert not x.size or twin.data_ptr() != tensor.data_ptr()
+    assert torch.equal(twin, tensor)
+
+
+def test_d8_torch_refused():
+    """D8: what torch does not hand over (tensors that need a gradient, are sparse, conjugate, elsewhere) is refused in its words."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    for tensor, words in (
+        (torch.zeros(3, requires_grad=True), "detach"),
+        (torch.zeros(3, 3).to_sparse(), "layout other than torch.strided"),
+        (torch.zeros(3, dtype=torch.complex64).conj(), "conjugate"),
+        (torch.zeros(3, device="meta"), "meta"),
+        (np.zeros(3), "not a ndarray"),
+    ):
+        with pytest.raises(UnsupportedLayoutError, match=words):
+            from_torch(tensor)
+    for x in (nd.zeros((4,))[::-1], numbered(ShapeDescriptor.from_tag((1, 8, 2, 2), "nChw8c"))):
+        with pytest.raises(UnsupportedLayoutError):
+            to_torch(x)
+    assert to_torch(nd.arange(4)[::-1], copy=True).tolist() == [3, 2, 1, 0]
+
+
+def test_d8_a_plan_on_tensors():
+    """D8: channels last stays channels last: torch's convolution on our padded memory."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((6, 1, 3, 3)).astype("float32")
+    plan = nd.DepthwiseConv2d(weights, padding=1, data_format="NCHW", weights_format="C1HW")
+    x = nd.NdArray(plan.input_descriptor((1, 6, 9, 8)))
+    x[...] = random.standard_normal(x.shape)
+    theirs = torch.nn.functional.conv2d(to_torch(x), torch.from_numpy(weights), padding=1, groups=6)
+    assert np.allclose(from_torch(theirs).to_numpy(), plan(x).to_numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("d", LAYOUTS, ids=str)
+def test_d9_jax(d):
+    """D9: `to_jax(x)` shares memory without padding and gaps, in any order of axes; `copy=True` makes a dense copy. `from_jax(array)` is read-only."""
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    x = numbered(d)
+    if d.dtype == "float64":
+        for copy in (False, True):
+            with pytest.raises(DTypeError, match="JAX makes float32 of float64 unless"):
+                to_jax(x, copy=copy)
+    jax.config.update("jax_enable_x64", d.dtype == "float64")
+    if any(d.paddings):
+        with pytest.raises(UnsupportedLayoutError, match="JAX takes memory without padding and gaps"):
+            to_jax(x)
+    else:
+        shared = to_jax(x)
+        assert not x.size or shared.unsafe_buffer_pointer() == x.to_numpy(copy=False).ctypes.data
+        assert np.array_equal(np.asarray(shared), x.to_numpy())
+    array = to_jax(x, copy=True)
+    assert np.array_equal(np.asarray(array), x.to_numpy())
+    back = from_jax(array)
+    assert back.readonly
+    assert np.array_equal(back.to_numpy(), x.to_numpy())
+
+
+def test_d9_jax_refused():
+    """D9: other layouts are refused, and what is no JAX array."""
+    pytest.importorskip("jax", reason="jax is not installed")
+    for x in (nd.zeros((4,))[::-1], nd.zeros((4, 6))[:, ::2], numbered(ShapeDescriptor.from_tag((1, 8, 2, 2), "nChw8c"))):
+        with pytest.raises(UnsupportedLayoutError):
+            to_jax(x)
+        assert np.array_equal(np.asarray(to_jax(x, copy=True)), x.to_numpy())
+    with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
+        from_jax(np.zeros(3))
+
+
+@pytest.mark.parametrize("d", [*LAYOUTS[:4], ShapeDescriptor.from_tag((2, 16, 3, 5), "nChw8c", "float32", (0, 0, 2, 0), (0, 0, 1, 0))], ids=str)
+def test_d10_dask(d):
+    """D10: the blocks of `to_dask(x, chunks)` are views of `x`; `from_dask(array, layout)` writes each block where it belongs in any layout."""
+    pytest.importorskip("dask.array", reason="dask is not installed")
+    x = numbered(d)
+    lazy = to_dask(x, chunks=(1, 8, *d.shape[2:])[: d.rank])
+    blocks = []
+    lazy.map_blocks(lambda block: blocks.append(block) or block, meta=np.empty((0,) * d.rank, d.dtype)).sum().compute()
+    assert len(blocks) == lazy.npartitions > 1
+    assert all(type(block) is nd.NdArray and block.buffer is x.buffer for block in blocks)
+    for layout in (d, None, "".join("abcd"[: d.rank])):
+        out = from_dask(lazy + 1, layout)
+        assert np.array_equal(out.to_numpy(), x.to_numpy() + 1)
+        assert out.check_padding()
+        assert out.descriptor == (d if layout is d else ShapeDescriptor(d.dtype, "c", d.shape))
+
+
+def test_d10_dask_refused():
+    """D10: `from_dask(array, layout)`: an array whose extents are unknown, a layout of another shape, and what is no Dask array are refused."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    lazy = da.ones((4, 4), chunks=2)
+    with pytest.raises(LayoutError, match="all extents must be known"):
+        from_dask(lazy[lazy > 0])
+    with pytest.raises(LayoutError, match=r"the shape of the Dask array, \(4, 4\): \(4, 5\)"):
+        from_dask(lazy, ShapeDescriptor("float64", "c", (4, 5)))
+    with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
+        from_dask(np.zeros(3))
+    assert from_dask(da.ones((0, 4))).shape == (0, 4)
