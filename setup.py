@@ -1,7 +1,6 @@
 """The table of extensions and the table of ISA flags; everything else is in pyproject.toml."""
 
 import os
-import platform
 import sysconfig
 
 from Cython.Build import cythonize
@@ -16,10 +15,12 @@ ISA_FLAGS = {
         "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
     },
     "aarch64": {
-        "baseline": ["-ffp-contract=off"],
+        "baseline": [],
     },
 }
-MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+# Of the machine that is built for: `_PYTHON_HOST_PLATFORM=linux-aarch64` with a cross compiler in CC names another one.
+MACHINE = sysconfig.get_platform().rpartition("-")[2].lower()
+MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(MACHINE, MACHINE)
 MODULES = ["workers", "descriptor", "buffer", "dlpack", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise"]
 # The kernels, and the instruction sets that have a build of their own; the others use that of the next slower one.
 KERNELS = {"depthwise": ("baseline", "avx2", "avx512", "avx512_vnni"), "reorder": ("baseline", "avx2", "avx512")}

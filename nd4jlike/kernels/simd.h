@@ -15,6 +15,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
@@ -150,8 +152,13 @@ WORD vi32 high_multiply(vi32 a, vi32 b)
 
 #else
 
+#if defined(__aarch64__)
+WORD vi32 min_i32(vi32 a, vi32 b) { return (vi32)vminq_s32((int32x4_t)a, (int32x4_t)b); }
+WORD vi32 max_i32(vi32 a, vi32 b) { return (vi32)vmaxq_s32((int32x4_t)a, (int32x4_t)b); }
+#else
 WORD vi32 min_i32(vi32 a, vi32 b) { return select_i32(a < b, a, b); }
 WORD vi32 max_i32(vi32 a, vi32 b) { return select_i32(a > b, a, b); }
+#endif
 WORD vf32 at_least_f32(vf32 value, vf32 bound) { return (vf32)select_i32((vi32)(value < bound), (vi32)bound, (vi32)value); }
 WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)select_i32((vi32)(value > bound), (vi32)bound, (vi32)value); }
 
@@ -207,6 +214,13 @@ WORD vi8 narrow_i32(vi32 value)
     return (vi8)_mm_cvtsi128_si32(_mm_packs_epi16(words, words));
 }
 
+#elif defined(__aarch64__)
+
+WORD vi32 round_f32(vf32 value) { return (vi32)vcvtnq_s32_f32((float32x4_t)value); }
+WORD int any_above(vf32 value, float bound) { return vmaxvq_f32((float32x4_t)value) > bound; }
+WORD vi32 widen_i8(vi8 value) { return __builtin_convertvector(value, vi32); }
+WORD vi8 narrow_i32(vi32 value) { return __builtin_convertvector(value, vi8); }
+
 #else
 
 /* 1.5 * 2**23: one unit in the last place of the sum is 1, so the addition itself rounds; beyond 2**21 any integer as far away will do. */
@@ -232,6 +246,9 @@ WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
 {
 #if defined(__SSE2__)
     return sum + (vi32)_mm_madd_epi16((__m128i)cells, (__m128i)weights);
+#elif defined(__aarch64__)
+    int16x8_t x = (int16x8_t)cells, w = (int16x8_t)weights;
+    return sum + (vi32)vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(w)), vmull_high_s16(x, w));
 #else
     return sum + ((vi32)((vu32)cells << 16) >> 16) * ((vi32)((vu32)weights << 16) >> 16) + (cells >> 16) * (weights >> 16);
 #endif
@@ -239,10 +256,14 @@ WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
 
 WORD vi32 high_multiply(vi32 a, vi32 b)
 {
+#if defined(__aarch64__)
+    return (vi32)vqrdmulhq_s32((int32x4_t)a, (int32x4_t)b);
+#else
     vi32 high;
     for (int lane = 0; lane < LANES; lane++)
         high[lane] = (int32_t)(((int64_t)a[lane] * b[lane] + (1 << 30)) >> 31);
     return high;
+#endif
 }
 
 #endif
@@ -522,6 +543,13 @@ WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a
 #define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
 WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm_packus_epi16((__m128i)a, (__m128i)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
+
+#elif defined(__aarch64__)
+
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)vqmovn_high_s16(vqmovn_s16((int16x8_t)a), (int16x8_t)b); }
+WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
 
 #else
 
