@@ -735,9 +735,9 @@ class _Seconds:
             interpreter.run([tally.padded])
         many, batch = tally.batched()
         call, batched, one, several = _seconds([lambda: tally.plan(tally.x, out=tally.y), many, alone[0].invoke, alone[1].invoke])
-        # A kernel too short for the clock costs more than nothing, and no more than its call.
-        return cls(
-            here=min(max((batched - call) / (batch - 1), 1e-9), call),
-            call=call,
-            reference=min(max((several - one) / (_COPIES - 1), 1e-9), one),
-        )
+        return cls(here=_one_of(batched, batch, call), call=call, reference=_one_of(several, _COPIES, one))
+
+
+def _one_of(several: float, count: int, one: float) -> float:
+    """Cancel the cost of a call; where the machine was too restless for a difference, one is its share of several."""
+    return min((several - one) / (count - 1) if several > one else several / count, one)

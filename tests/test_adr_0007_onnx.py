@@ -118,6 +118,40 @@ def test_d28_a_float_conv_between(change):
     assert np.array_equal(layer.weights[:, :, 1, 0], w[1, 0].astype("float32") * scales[1])
 
 
+def clamped(operator, bounds=(), zero_point=-128, scale=6 / 255):
+    """Make a QDQ model with a Relu or Clip before the QuantizeLinear."""
+    model = conv("int8", operator="QDQ", zero_points=(3, 0, zero_point), scales=(0.05, 0.02, scale), pads=[1, 1, 1, 1])
+    inputs = ["y real", *(name and model.constant(name, np.float32(bound)) for name, bound in bounds)]
+    quantize = model.nodes.pop()
+    model.node(operator, inputs, ["clamped"])
+    quantize.input[0] = "clamped"
+    model.nodes.append(quantize)
+    return model
+
+
+CLIPS = [("low", 0.0), ("high", 6.0)]
+
+
+@pytest.mark.parametrize(
+    ("model", "operator"),
+    [
+        (lambda: clamped("Relu"), "QDQ"),
+        (lambda: clamped("Relu", zero_point=-127), "Conv"),
+        (lambda: clamped("Clip"), "QDQ"),
+        (lambda: clamped("Clip", CLIPS), "QDQ"),
+        (lambda: clamped("Clip", [("", 0), ("high", 6.0)]), "QDQ"),
+        (lambda: clamped("Clip", CLIPS, scale=7 / 255), "Conv"),
+        (lambda: clamped("Clip", [("low", 0.1)]), "Conv"),
+        (lambda: clamped("Sigmoid"), "Conv"),
+    ],
+)
+def test_d28_idle_clamps(model, operator):
+    """D28: a Conv between DequantizeLinear and QuantizeLinear as one quantized layer, with a Relu or Clip that the quantization makes idle."""
+    layer = layer_of(model())
+    assert layer.operator == operator
+    assert layer.output == ("y" if operator == "QDQ" else "y real")
+
+
 def test_d28_other_convolutions_are_none():
     """D28: with as many groups as channels: dense and grouped convolutions are none of them."""
     model = tiny_onnx.Model()

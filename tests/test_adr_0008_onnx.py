@@ -252,3 +252,22 @@ def test_d15_text_recognition(package, model, layers, kernels):
     assert report.passed, report.verdict
     assert report.skipped == ()
     assert (len(report.layers), {row.kernel for row in report.layers}) == (layers, kernels)
+
+
+@pytest.mark.parametrize("clamp", ["Relu", "Clip"])
+def test_d16_idle_clamps(clamp, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`, those of the whole model with a Relu or Clip too."""
+    model = conv("int8", (1, 16, 20, 21), operator="QDQ", zero_points=(3, 0, -128), pads=[1, 1, 1, 1])
+    quantize = model.nodes.pop()
+    model.node(clamp, ["y real"] if clamp == "Relu" else ["y real", model.constant("low", np.float32(0))], ["clamped"])
+    quantize.input[0] = "clamped"
+    model.nodes.append(quantize)
+    path = model.save(tmp_path)
+    report = verify(path, runs=1)
+    assert report.bit_exact, report.verdict
+    whole = interpreters.OnnxRuntime(path.read_bytes(), 0)
+    x = np.random.default_rng(0).integers(-128, 128, (1, 16, 20, 21)).astype("int8")
+    whole.run([x])
+    (layer,) = depthwise_layers(path)
+    assert np.array_equal(whole.output(), layer.plan(rounding="xnnpack")(x).to_numpy())
+    assert len(np.unique(whole.output())) > 50

@@ -281,6 +281,13 @@ def test_d7_times(tmp_path):
     assert row.ratio == pytest.approx(row.reference_microseconds / row.microseconds)
 
 
+def test_d7_a_restless_machine():
+    """D7: times are the best of many, with the cost of one call cancelled; never less than nothing, never more than the call."""
+    assert engine._one_of(9.0, 5, 1.0) == 1.0
+    assert engine._one_of(5.0, 5, 3.0) == 0.5
+    assert engine._one_of(2.5, 5, 3.0) == 0.5
+
+
 def test_d7_more_work_takes_longer(tmp_path):
     """D7: times are of the layer: with the cost of a call cancelled, four times the work takes about four times as long."""
     small, large = (

@@ -376,6 +376,28 @@ class _Reader:
         node = self.sources.get(name)
         return node if node is not None and node.op_type == operator else None
 
+    def reader(self, node: Any) -> Any:
+        """Find the only node that reads the output of a node; None where there are more, or the model gives that output."""
+        name = node.output[0]
+        return next((reader for reader in self.graph.node if name in reader.input), None) if self.readers[name] == 1 else None
+
+    def idle(self, clamp: Any, scaling: tuple[Any, Any, int]) -> bool:
+        """Tell whether a Relu or Clip does nothing that the quantization behind it does not do."""
+        scale, zero_point, _ = scaling
+        low, high = (float("-inf"), float("inf")) if clamp.op_type == "Clip" else (0.0, float("inf"))
+        for i, name in enumerate(clamp.input[1:3]):
+            bound = self.constant(name) if name else None
+            if name and bound is None:
+                return False
+            if bound is not None:
+                low, high = (float(bound), high) if i == 0 else (low, float(bound))
+        if scale.size != 1 or self.attributes(clamp):  # before version 11 the bounds were attributes
+            return False
+        limits = np.iinfo(zero_point.dtype)
+        # Where the bounds are quantized, saturation is already.
+        lowest, highest = (np.rint(bound / np.float64(scale)) + int(zero_point) for bound in (low, high))
+        return bool(lowest <= limits.min and highest >= limits.max)
+
     def weights(self, name: str) -> npt.NDArray[Any] | None:
         """Read the values of a constant, or of one behind DequantizeLinear."""
         values = self.constant(name)
@@ -453,12 +475,16 @@ class _Reader:
 
     def between(self, node: Any) -> dict[str, Any] | None:
         """Read a Conv between DequantizeLinear and QuantizeLinear; None when it is computed in floats."""
-        after = [reader for reader in self.graph.node if node.output[0] in reader.input]
         x, w = (self.source(name, "DequantizeLinear") for name in node.input[:2])
-        if x is None or w is None or self.readers[node.output[0]] != 1 or not after or after[0].op_type != "QuantizeLinear":
+        after = self.reader(node)
+        clamp = after if after is not None and after.op_type in ("Relu", "Clip") else None
+        after = after if clamp is None else self.reader(clamp)
+        if x is None or w is None or after is None or after.op_type != "QuantizeLinear":
             return None
         stored = self.constant(w.input[0])
-        x_scaling, y_scaling = self.scaling(x), self.scaling(after[0])
+        x_scaling, y_scaling = self.scaling(x), self.scaling(after)
+        if clamp is not None and (y_scaling is None or not self.idle(clamp, y_scaling)):
+            return None
         if stored is None or x_scaling is None or y_scaling is None or (w_scaling := self.scaling(w, stored)) is None:
             return None
         if w_scaling[0].size > 1 and w_scaling[2] not in (0, -4):
@@ -473,7 +499,7 @@ class _Reader:
             if not np.allclose(scaling[0].reshape(-1), (x_scaling[0] * w_scaling[0]).reshape(-1), rtol=1e-5, atol=0):
                 return None
         weights = stored, w_scaling[0].reshape(-1), w_scaling[1].reshape(-1)
-        return self.quantized("QDQ", x.input[0], after[0].output[0], x_scaling[:2], weights, y_scaling[:2], bias)
+        return self.quantized("QDQ", x.input[0], after.output[0], x_scaling[:2], weights, y_scaling[:2], bias)
 
     @staticmethod
     def quantized(
