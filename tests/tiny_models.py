@@ -22,7 +22,7 @@ def packaged_models(package, suffix=".tflite"):
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
-        pytest.skip(f"{package} is not installed")
+        pytest.skip(f"the models of {package} are not here")
     return {file.stem: file.locate() for file in files if file.suffix == suffix}
 
 
