@@ -34,8 +34,6 @@ cdef enum:
     NANOSECONDS_TO_RELEASE = 700
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
-    # Multiply-adds below which releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
-    WORK_TO_RELEASE = 1 << 15
 
 # What kernels there are, by the element type of input, output and weights: its number, what weights are packed from, and what a bias may be, the last
 # of which it is packed from.
@@ -46,6 +44,8 @@ cdef dict AVAILABLE = {
     "bfloat16": (BFLOAT16, "float32", ("bfloat16", "float32")),
     "int8": (INT8, "int8", ("int32",)),
 }
+# Those that may have their channels in blocks.
+cdef tuple BLOCKED = ("float32",)
 
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
@@ -72,6 +72,9 @@ cdef class _Launch:
     """A kernel call all but the addresses: what is decided once for two descriptors."""
     cdef Problem problem
     cdef const Family *family
+    # The table that the family is of, and its instruction set.
+    cdef object table
+    cdef str isa
     cdef Buffer packed
     cdef Py_ssize_t scratch_bytes
     # Output rows, how many of them stay together, and among how many threads they are shared.
@@ -165,10 +168,10 @@ cdef class DepthwiseConv2d:
 
     Notes
     -----
-    ``plan(x, out=None)`` runs it. `x` is an NdArray or array_like of the axes in `data_format` and any layout but a blocked
-    one, wrapped without a copy. `out`, an NdArray or writable buffer, receives the result and comes back; its padding stays as
-    it is, and it must not overlap `x`. Without `out` the result is a new array, dense with its axes in the memory order of `x`,
-    or on `output_descriptor` where `x` has padding.
+    ``plan(x, out=None)`` runs it. `x` is an NdArray or array_like of the axes in `data_format` and any layout, wrapped without
+    a copy; of blocked ones those with blocks of channels (ADR 0017). `out`, an NdArray or writable buffer, receives the result
+    and comes back; its padding stays as it is, and it must not overlap `x`. Without `out` the result is a new array, dense with
+    axes and blocks as in `x`, or on `output_descriptor` where `x` has padding.
 
     Output channel of input channel c and multiplier index m is ``c*M + m``. A plan may be shared by threads.
 
@@ -381,7 +384,8 @@ cdef class DepthwiseConv2d:
         lines = [
             f"depthwise {self.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
-            f"kernel    {self.isa}, {self._family.lanes} channels a step" + ("" if launch is None else f", {self._family.kernel(&launch.problem).decode()}"),
+            f"kernel    {self.isa}, {self._family.lanes} channels a step" if launch is None else
+            f"kernel    {launch.isa}, {launch.family.lanes} channels a step, {launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
             return "\n".join([*lines, "no input seen yet: explain(x) tells what would happen"])
@@ -428,7 +432,7 @@ cdef class DepthwiseConv2d:
         cdef int h, w, c, i
         _, h, w, c = self._axes
         expected = self._output_shape(x)
-        check_plain("out", y, self.dtype)
+        check_layout("out", y, self.dtype, c)
         if y.shape != expected:
             raise LayoutError(f"out must have shape {expected} for an input of shape {x.shape}: {y.shape}")
         for i in range(4):
@@ -437,24 +441,29 @@ cdef class DepthwiseConv2d:
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
 
         self._state(problem, x, y, reading, walk)
-        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and self._family.reads_halo(problem)
+        self._choose(launch, x, y)
+        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and launch.family.reads_halo(problem)
         launch.reads_padding = launch.looks_at_padding and reads_padding
         if launch.reads_padding:
             problem.halo[0], problem.halo[1] = source.padding_offsets[h], source.paddings[h] - source.padding_offsets[h]
             problem.halo[2], problem.halo[3] = source.padding_offsets[w], source.paddings[w] - source.padding_offsets[w]
         self._pack(launch, reading.weights)
 
-        launch.scratch_bytes = self._family.scratch_bytes(problem)
+        launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.rows = problem.batch * problem.out_height
-        estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * self._family.lanes)
+        estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * launch.family.lanes)
         estimate += (source.length + target.length) * source.itemsize // 40
         launch.step = min(problem.out_height, ROWS_TOGETHER)
         launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
+        extents[3] = problem.x_block or extents[3]
         span(problem.x_strides, extents, problem.halo, source.itemsize, &launch.x_begin, &launch.x_end)
+        add_blocks(problem.channels, problem.x_block, problem.x_block_step * source.itemsize, &launch.x_begin, &launch.x_end)
         extents = [problem.batch, problem.out_height, problem.out_width, problem.channels * problem.multiplier]
+        extents[3] = problem.y_block or extents[3]
         span(problem.y_strides, extents, NULL, target.itemsize, &launch.y_begin, &launch.y_end)
+        add_blocks(problem.channels * problem.multiplier, problem.y_block, problem.y_block_step * target.itemsize, &launch.y_begin, &launch.y_end)
         return launch
 
     cdef int _state(self, Problem *problem, ShapeDescriptor x, ShapeDescriptor y, object reading, object walk) except -1:
@@ -475,9 +484,32 @@ cdef class DepthwiseConv2d:
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
-        if source.strides[c] == 1:
+        if source.block_count:
+            problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
+            problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block
+        elif source.strides[c] == 1:
             problem.channel_room = source.paddings[c] - source.padding_offsets[c]
+        if target.block_count:
+            problem.y_block, problem.y_block_step, problem.y_strides[3] = target.block_sizes[0], target.strides[c], 1
         return 0
+
+    cdef int _choose(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y) except -1:
+        """The kernels for a pair of layouts: blocks of channels need vectors that fill them."""
+        cdef const KernelTable *table
+        launch.table, launch.isa, launch.family = self._table, self.isa, self._family
+        if not (x.layout.block_count or y.layout.block_count):
+            return 0
+        levels = dispatch.available()
+        for isa in levels[levels.index(self.isa)::-1]:
+            launch.table, launch.isa = dispatch.load("depthwise", isa), isa
+            table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
+            launch.family = &table.families[self._element]
+            if launch.family.packed_bytes(&launch.problem):
+                return 0
+        raise UnsupportedLayoutError(
+            f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "
+            f"channels, the multiplier 1; reorder(x, 'nhwc') makes it plain"
+        )
 
     cdef int _pack(self, _Launch launch, object weights) except -1:
         """Complete the problem by its constants, and have the kernel pack them."""
@@ -498,10 +530,9 @@ cdef class DepthwiseConv2d:
             problem.input_zero_point, problem.output_zero_point = self._quantization.input[1], self._quantization.output[1]
             problem.rounding = ROUNDINGS.index(self._rounding)
         bias = None if self._bias is None else as_ndarray(self._bias)
-        launch.family = self._family
-        launch.packed = allocate(self._family.packed_bytes(problem), 0, ALIGNMENT)
+        launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT)
 
-        self._family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
+        launch.family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
 
         problem.packed = launch.packed.data
         return 0
@@ -517,7 +548,7 @@ cdef class DepthwiseConv2d:
 
     cdef tuple _output_shape(self, ShapeDescriptor x):
         """Shape of the result, after a check of the input."""
-        check_plain("input", x, self.dtype)
+        check_layout("input", x, self.dtype, self._axes[3])
         n, h, w, c = self._axes
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
         return self._by_axis((x.shape[n], *walk.out, reading.weights.shape[2]))
@@ -525,10 +556,15 @@ cdef class DepthwiseConv2d:
     cdef ShapeDescriptor _result_descriptor(self, ShapeDescriptor x):
         found = self._results.get(x)
         if found is None:
-            if any(x.paddings):
+            shape = self._output_shape(x)
+            if x.layout.block_count:
+                ((axis, size),) = x.inner_blocks
+                tag = "".join(["abcd"[a].upper() if a == axis else "abcd"[a] for a in x.axes])
+                found = from_tag(shape, f"{tag}{size}{'abcd'[axis]}", self.dtype)
+            elif any(x.paddings):
                 found = self.output_descriptor(x)
             else:
-                found = from_tag(self._output_shape(x), "".join(["abcd"[axis] for axis in x.axes]), self.dtype)
+                found = from_tag(shape, "".join(["abcd"[axis] for axis in x.axes]), self.dtype)
             if len(self._results) >= CACHED_LAUNCHES:
                 self._results.pop(next(iter(self._results)), None)
             self._results[x] = found
@@ -548,7 +584,7 @@ cdef class DepthwiseConv2d:
         cdef Problem *problem = &launch.problem
         if launch.reads_padding:
             halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(("top", "bottom", "left", "right"))])
-        elif not self._ignores_padding and not self._family.reads_halo(problem):
+        elif not self._ignores_padding and not launch.family.reads_halo(problem):
             halo = "implied: this kernel leaves taps outside the image out"
         else:
             halo = "implied, " + (self._ignores_padding or ("the padding of x held other values" if launch.looks_at_padding else "x has no padding there"))
@@ -569,7 +605,7 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     Parameters
     ----------
     x : NdArray or array_like
-        (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout but a blocked one.
+        (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout; blocks as in ADR 0017.
     weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa
         See `DepthwiseConv2d`, which is what to use for more than one call.
     out : NdArray or writable buffer, optional
@@ -610,14 +646,19 @@ cdef ShapeDescriptor descriptor_of(object x_or_descriptor):
     return as_ndarray(x_or_descriptor).descriptor
 
 
-cdef int check_plain(str name, ShapeDescriptor descriptor, object dtype) except -1:
-    """What input and output have in common: rank, element type, no blocks."""
+cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:
+    """What input and output have in common: rank, element type, no blocks but of channels."""
     if descriptor.layout.rank != 4:
         raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
     if descriptor.dtype != dtype:
         raise DTypeError(f"{name} must have the element type of the weights, {dtype}: {descriptor.dtype}")
-    if descriptor.layout.block_count:
-        raise UnsupportedLayoutError(f"{name} has inner blocks {descriptor.inner_blocks}, which no kernel reads yet: reorder(x, 'nhwc') makes it plain")
+    if descriptor.layout.block_count and not (
+        dtype.name in BLOCKED and descriptor.layout.block_count == 1 and descriptor.layout.block_axes[0] == channel_axis
+    ):
+        raise UnsupportedLayoutError(
+            f"{name} has inner blocks {descriptor.inner_blocks}, no kernel takes them: blocks of channels (axis {channel_axis}) "
+            f"of {' or '.join(BLOCKED)} are taken as they are; reorder(x, 'nhwc') makes it plain"
+        )
     return 0
 
 
@@ -633,7 +674,9 @@ cdef bint same_layout(ShapeDescriptor known, ShapeDescriptor other) noexcept:
     return (
         known.dtype is other.dtype
         and a.rank == b.rank
-        and a.block_count == b.block_count == 0
+        and a.block_count == b.block_count
+        and memcmp(a.block_sizes, b.block_sizes, a.block_count * sizeof(Py_ssize_t)) == 0
+        and memcmp(a.block_axes, b.block_axes, a.block_count * sizeof(int)) == 0
         and memcmp(a.shape, b.shape, extents) == 0
         and memcmp(a.strides, b.strides, extents) == 0
         and memcmp(a.paddings, b.paddings, extents) == 0
@@ -664,6 +707,15 @@ cdef void span(const Py_ssize_t *strides, const Py_ssize_t *extents, const Py_ss
         end[0] += max(first * strides[i], last * strides[i])
     begin[0] *= itemsize
     end[0] = (end[0] + 1) * itemsize
+
+
+cdef void add_blocks(Py_ssize_t channels, Py_ssize_t block, Py_ssize_t step, Py_ssize_t *begin, Py_ssize_t *end) noexcept:
+    """Widen the bytes of one block of channels to those of all."""
+    cdef Py_ssize_t reach
+    if block and begin[0] < end[0]:
+        reach = (channels - 1) // block * step
+        begin[0] += min(reach, 0)
+        end[0] += max(reach, 0)
 
 
 cdef tuple four_extents(object shape):

@@ -330,6 +330,8 @@ cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
     if prepare_rows(&rows, problem):
         return HEADER_BYTES + rows.blocks * rows.block_vectors * VECTOR_BYTES
+    if problem.x_block or problem.y_block:
+        return 0
     prepare_float(&job, problem, True)
     return HEADER_BYTES + job.blocks * job.block_vectors * VECTOR_BYTES
 
@@ -440,6 +442,8 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
 cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
     if prepare_rows(&rows, problem):
+        if rows.columns == GENERAL_TILE:
+            return b"in place, tiles of 2 rows and 6 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         return b"in place, plane by plane, tiles of 2 rows"

@@ -6,6 +6,8 @@
 cdef extern from "taps.h" nogil:
     const int NARROW_TILE
     const int WIDE_TILE
+    const int GENERAL_TILE
+    const int TILE_INPUTS
     const int TILE_TAPS
     const int TILE_STRIDES
     ctypedef struct Range:
@@ -13,8 +15,8 @@ cdef extern from "taps.h" nogil:
     ctypedef struct Tile:
         Py_ssize_t x_row, x_column, y_row, y_column
         Range upper, both, lower
-        int step, rows, stored
-        unsigned outside
+        int step, rows, stored, taps, stride
+        unsigned long long outside
         Py_ssize_t whole_blocks, block_vectors, tail, tail_lanes
         bint spread
     const int SPREAD_INDEX
@@ -24,6 +26,7 @@ cdef extern from "taps.h" nogil:
         const Tile *tile, const vf32 *limits, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, const char *x, char *y,
     ) noexcept nogil
     Tiles tiles_table[8][3][2]
+    Tiles tiles_of_any_taps, tiles_of_any_stride
 
 cdef enum:
     # Output columns of a large image.
@@ -43,12 +46,15 @@ cdef struct Line:
 # A call on rows.
 cdef struct Rows:
     Line down, across
-    Py_ssize_t lanes, channels, blocks, block_vectors
+    Py_ssize_t channels, blocks, block_vectors
+    # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
+    Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
+    int columns
     Tiles tiles
 
 
@@ -82,7 +88,7 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, general
     if problem.element != FLOAT32:
         return False
     job.channels = problem.channels * problem.multiplier
@@ -98,9 +104,12 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     )
     if swapped:
         job.down, job.across = job.across, job.down
-    if job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[job.across.taps][job.across.step][False] == NULL:
+    general = job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[job.across.taps][job.across.step][False] == NULL
+    if general and (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS:
         return False
     job.blocks = divide_up(job.channels, LANES)
+    job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * CELL
+    job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * CELL
     job.spread = problem.multiplier > 1
     job.overlapped = False
     if job.channels % LANES:
@@ -110,8 +119,14 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         # Few channels and no room: several columns fill a vector of a band.
         if job.spread and job.channels * FOLD_PAYS <= LANES and problem.out_width > 1:
             return False
-    job.wide = not job.spread and not swapped and wide_pays(&job.across)
-    job.tiles = tiles_table[job.across.taps][job.across.step][job.wide]
+    if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
+        return False
+    job.wide = not job.spread and not swapped and not general and wide_pays(&job.across)
+    job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
+    if general:
+        job.tiles = tiles_of_any_taps if job.across.step == 1 else tiles_of_any_stride
+    else:
+        job.tiles = tiles_table[job.across.taps][job.across.step][job.wide]
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
 
@@ -136,6 +151,10 @@ cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noe
     tile.lower = Range(max(begin, max(taps, tile.step)), min(taps + tile.step, end))
 
 
+cdef inline unsigned long long first_bits(Py_ssize_t count) noexcept nogil:
+    return (<unsigned long long> 1 << count) - 1
+
+
 cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, Py_ssize_t outputs, int tile_columns) noexcept nogil:
     """Which input columns outputs of one phase leave out, from `column` on."""
     cdef Py_ssize_t position = column * line.stride - line.pad
@@ -144,9 +163,14 @@ cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, 
     reach = <int> ((tile.stored - 1) * line.step + line.taps)
     begin = <int> min(reach, divide_up(-position, line.dilation))
     end = <int> max(begin, min(reach, divide_up(line.extent - position, line.dilation)))
-    tile.outside = ((1u << begin) - 1) | (0u - (1u << end))
+    tile.outside = first_bits(begin) | ~first_bits(end)
     # Inputs behind those of a full tile are nobody's.
-    tile.outside &= (1u << ((tile_columns - 1) * line.step + line.taps)) - 1
+    tile.outside &= first_bits((tile_columns - 1) * line.step + line.taps)
+
+
+cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step) noexcept nogil:
+    """Bytes that a block of channels lies farther than if all channels were side by side."""
+    return block // vectors * step - (block - block % vectors) * VECTOR_BYTES if vectors else 0
 
 
 cdef void run_image(
@@ -155,13 +179,18 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, phase, column, outputs, inside, done, count
-    cdef int columns = WIDE_TILE if job.wide else NARROW_TILE
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, phase, column, outputs, inside, done, count, x_shift, y_shift
+    cdef int columns = job.columns
     cdef const char *x_row
     cdef Tile tile
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
     chunk = (down.taps + 2 * down.step) * across.extent * across.x
     chunk = max(1, job.blocks * SHARED_BYTES // chunk) if chunk > SHARED_BYTES else job.blocks
+    # Blocks of channels are images of their own.
+    if job.x_vectors:
+        chunk = job.x_vectors
+    if job.y_vectors:
+        chunk = common_divisor(job.y_vectors, job.x_vectors)
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
     tile.y_row = down.phases * down.y
@@ -173,7 +202,10 @@ cdef void run_image(
     if not job.overlapped:
         tile.tail_lanes = job.channels % LANES
     tile.spread = job.spread
+    tile.taps, tile.stride = <int> across.taps, <int> across.step
     while block < job.blocks:
+        x_shift = block_shift(block, job.x_vectors, job.x_step)
+        y_shift = block_shift(block, job.y_vectors, job.y_step)
         for row_phase in range(min(down.phases, end - begin)):
             row = begin + row_phase
             while row < end:
@@ -197,7 +229,8 @@ cdef void run_image(
                             count = (inside - done) // columns
                         job.tiles(
                             &tile, limits, blocks, block, min(block + chunk, job.blocks), count,
-                            x_row + (column * across.stride - across.pad) * across.x, y + (row * down.y + column * across.y),
+                            x_row + ((column * across.stride - across.pad) * across.x + x_shift),
+                            y + (row * down.y + column * across.y + y_shift),
                         )
                         done += count * columns
                 row += 2 * down.phases

@@ -27,6 +27,8 @@ cdef struct Problem:
     # Any sign, any size: a unit channel stride is the fast case, not a condition.
     Py_ssize_t x_strides[4]
     Py_ssize_t y_strides[4]
+    # Channels in blocks: that many side by side, and elements from one block to the next; the channel stride is 1 then. 0: no blocks.
+    Py_ssize_t x_block, x_block_step, y_block, y_block_step
 
     # Cells around every image (top, bottom, left, right) that may be read in place and hold the padding value:
     # 0, or the input zero point. 0 cells: nothing outside the image may be read.
@@ -58,7 +60,7 @@ cdef struct Requantization:
 cdef struct Family:
     # Channels in one vector step; buffers whose channel room covers a multiple of it need no tail code.
     Py_ssize_t lanes
-    # Bytes of the packed weights, bias and requantization constants; alignment 64.
+    # Bytes of the packed weights, bias and requantization constants; alignment 64. 0: nothing here computes this problem.
     Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
     # The format may depend on everything but addresses, batch and halo: one packing serves one launch.
     # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] or NULL.

@@ -8,8 +8,11 @@
 
 #include "simd.h"
 
-/* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. */
-enum { NARROW_TILE = 4, WIDE_TILE = 7, TILE_TAPS = 8, TILE_STRIDES = 3 };
+/* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
+ * any taps and any stride, but loads an input for each output that it reaches. */
+enum { NARROW_TILE = 4, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
+/* Taps that a general tile adds at a time, and input columns of a tile at most. */
+enum { TAPS_TOGETHER = 4, TILE_INPUTS = 63 };
 
 /* Half open. */
 typedef struct {
@@ -25,8 +28,10 @@ typedef struct {
     int step;
     /* Output rows, 1 or 2, and columns that are stored. */
     int rows, stored;
+    /* Taps in a row and stride, for the general tile. */
+    int taps, stride;
     /* Input columns that are left out, a bit each. */
-    unsigned outside;
+    unsigned long long outside;
     /* Blocks of LANES channels side by side; then one that starts `tail` bytes from the first channel and stores that many elements. */
     ptrdiff_t whole_blocks, block_vectors, tail, tail_lanes;
     /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
@@ -44,9 +49,9 @@ WORD int may_be_outside(const int where, int column, const int taps, const int l
 /* Vectors at the end of a block of spread inputs: the element that each lane takes; then, in the first lanes, the first channel and how many there are. */
 enum { SPREAD_INDEX, SPREAD_SOURCE, SPREAD_VECTORS };
 
-/* One row of inputs, for one row of outputs or two; NULL: none. */
-WORD void add_row(
-    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned outside,
+/* Some taps of one row of inputs, for one row of outputs or two; NULL: none. Each input is loaded once. */
+WORD void add_taps(
+    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
     vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where)
 {
     const int last = (columns - 1) * stride + taps - 1;
@@ -65,6 +70,41 @@ WORD void add_row(
                 upper[output] += value * upper_weights[tap];
             if (lower)
                 lower[output] += value * lower_weights[tap];
+        }
+    }
+}
+
+/* All taps of one row. Any number of them: some at a time, or with any stride one at a time, as if its outputs were neighbours. */
+WORD void add_row(
+    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
+    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where)
+{
+    int tap = 0;
+    if (columns != GENERAL_TILE) {
+        add_taps(upper, lower, upper_weights, lower_weights, x, x_column, outside, index, sources, spread, taps, stride, columns, where);
+        return;
+    }
+    if (stride == 1)
+#pragma GCC unroll 1
+        for (; tap + TAPS_TOGETHER <= taps; tap += TAPS_TOGETHER)
+            add_taps(
+                upper, lower, upper_weights + tap, lower_weights + tap, x + tap * x_column, x_column, outside >> tap, index, sources,
+                spread, TAPS_TOGETHER, 1, columns, where);
+    const ptrdiff_t x_output = stride * x_column;
+    x += tap * x_column;
+    outside >>= tap;
+#pragma GCC unroll 1
+    for (; tap < taps; tap++, x += x_column, outside >>= 1) {
+#pragma GCC unroll 8
+        for (int column = 0; column < columns; column++) {
+            if (where != INSIDE && (outside >> column * stride & 1))
+                continue;
+            const float *cell = (const float *)(x + column * x_output);
+            vf32 value = spread ? load_spread_f32(cell, index, sources) : *(const vf32 *)cell;
+            if (upper)
+                upper[column] += value * upper_weights[tap];
+            if (lower)
+                lower[column] += value * lower_weights[tap];
         }
     }
 }
@@ -128,9 +168,9 @@ WORD void one_tile(
     store_row(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where);
 }
 
-WORD int at_edges(unsigned outside, const int taps, const int stride, const int columns)
+WORD int at_edges(unsigned long long outside, const int taps, const int stride, const int columns)
 {
-    unsigned edge = (1u << taps / 2) - 1;
+    unsigned long long edge = (1u << taps / 2) - 1;
     return !(outside & ~(edge | edge << ((columns - 1) * stride + taps - taps / 2)));
 }
 
@@ -171,6 +211,19 @@ typedef void (*Tiles)(
         else \
             row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE); \
     }
+#define GENERAL_TILES(name, stride) \
+    static void name(const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
+    { \
+        if (tile->spread) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE); \
+        else if (tile->stored == GENERAL_TILE && tile->outside == 0) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, INSIDE); \
+        else \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE); \
+    }
+GENERAL_TILES(tiles_of_any_taps, 1)
+GENERAL_TILES(tiles_of_any_stride, tile->stride)
+
 #define TILES_OF_TAPS(taps) TILES(taps, 1, 4) TILES(taps, 1, 7) TILES(taps, 2, 4) TILES(taps, 2, 7)
 TILES_OF_TAPS(1)
 TILES_OF_TAPS(3)

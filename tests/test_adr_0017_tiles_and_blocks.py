@@ -1,0 +1,221 @@
+"""ADR 0017: float32 in place: any filter, channels in blocks."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import nd4jlike as nd
+from guards import SIDES, guarded, guarded_array
+from nd4jlike.kernels import dispatch
+from reference import depthwise_float, out_size, same_padding
+
+ISAS = dispatch.available()
+every_isa = pytest.mark.parametrize("isa", ISAS)
+LANES = {"baseline": 4, "avx2": 8}
+
+
+def random(shape, seed=0):
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
+
+
+def assert_close(got, x, weights, bias, **steps):
+    """Compare arrays of NHWC with float64, each element within its own bound."""
+    want, bound = depthwise_float(x, weights, bias, (-math.inf, math.inf), **steps)
+    assert (abs(np.asarray(got) - want) <= bound).all()
+
+
+def steps_of(size, kernel, stride, dilation):
+    return {"stride": stride, "dilation": dilation, "padding": tuple(same_padding(*figures) for figures in zip(size, kernel, stride, dilation, strict=True))}
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_any_filter_is_computed_in_place(isa, side):
+    """D1: float32 with the channels of a vector side by side is computed in place, without scratch."""
+    for kernel, size in (((1, 2), (3, 9)), ((4, 4), (5, 13)), ((6, 6), (7, 7)), ((1, 9), (2, 21)), ((9, 9), (6, 4)), ((2, 11), (4, 30)), ((2, 48), (3, 60))):
+        for stride, dilation in (((1, 1), (1, 1)), ((2, 2), (1, 1)), ((1, 3), (1, 1)), ((3, 1), (2, 2)), ((2, 3), (1, 2))):
+            for channels, multiplier in ((17, 1), (33, 1), (8, 3)):
+                values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
+                steps = steps_of(size, kernel, stride, dilation)
+                plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
+                shape = (1, *[out_size(n, k, s, d, *p) for n, k, s, d, p in zip(size, kernel, stride, dilation, steps["padding"], strict=True)])
+                out = guarded_array(np.zeros((*shape, channels * multiplier), np.float32), side)
+                plan(guarded_array(values, side), out)
+                assert_close(out, values, weights, bias, **steps)
+                text = plan.explain()
+                inner = stride[1] // math.gcd(stride[1], dilation[1])
+                if kernel[1] + 5 * inner <= 63 and channels >= 17:
+                    assert "in place, tiles of 2 rows" in text
+                    assert " 0 bytes of scratch" in text
+
+
+def test_d1_wider_filters_go_through_bands():
+    """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation."""
+    for width, stride, dilation, in_place in ((58, 1, 1, True), (59, 1, 1, False), (53, 2, 1, True), (54, 2, 1, False), (58, 3, 3, True), (59, 3, 3, False)):
+        plan = nd.DepthwiseConv2d(random((1, width, 16, 1)), stride=(1, stride), dilation=(1, dilation))
+        assert ("in place" in plan.explain(np.zeros((1, 2, 90, 16), np.float32)).splitlines()[1]) == in_place
+
+
+def test_d1_weights_that_are_not_finite_meet_no_padding():
+    """D1: any width and stride."""
+    weights = np.ones((1, 9, 16, 1), np.float32)
+    weights[0, 0] = np.nan
+    got = np.asarray(nd.depthwise_conv2d(np.ones((1, 1, 12, 16), np.float32), weights))
+    assert np.isnan(got[0, 0, 4:]).all()
+    assert (got[0, 0, :4, 0] == [5, 6, 7, 8]).all()
+
+
+def tagged(shape, block):
+    """Blocks of channels on (N, C, H, W), or channels last where `block` is None."""
+    return nd.ShapeDescriptor.from_tag(shape, "acdb" if block is None else f"aBcd{block}b")
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("channels", [1, 7, 8, 16, 17, 32, 40])
+def test_d2_blocks_are_computed_where_they_lie(isa, side, channels):
+    """D2: Input and output may each have their channels in blocks, with any strides and paddings, or one of them plain."""
+    size = (6, 9)
+    for kernel, stride, dilation in (
+        ((3, 3), (1, 1), (1, 1)),
+        ((3, 3), (2, 2), (1, 1)),
+        ((5, 5), (1, 1), (2, 2)),
+        ((1, 4), (1, 3), (1, 1)),
+        ((7, 7), (1, 1), (1, 1)),
+    ):
+        values, weights, bias = random((2, *size, channels), 1), random((*kernel, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, kernel, stride, dilation)
+        plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, data_format="NCHW", isa=isa)
+        x_shape = (2, channels, *size)
+        y_shape = (2, channels, *[out_size(n, k, s, d, *p) for n, k, s, d, p in zip(size, kernel, stride, dilation, steps["padding"], strict=True)])
+        for from_block, to_block in ((8, 8), (16, 16), (4, 16), (16, 8), (16, None), (None, 8)):
+            if (from_block is None and channels % 8) or (to_block is None and channels < 16):
+                continue
+            layout = tagged(x_shape, from_block)
+            x = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+            x.fill_padding(np.nan)
+            x[...] = values.transpose(0, 3, 1, 2)
+            layout = tagged(y_shape, to_block)
+            out = nd.NdArray(layout, guarded(layout.allocLength() * 4, side))
+            out.fill_padding(5)
+            plan(x, out)
+            assert_close(out.to_numpy().transpose(0, 2, 3, 1), values, weights, bias, **steps)
+            assert out.check_padding(5)
+            assert " 0 bytes of scratch" in plan.explain()
+
+
+@every_isa
+def test_d2_views_halos_and_other_orders(isa):
+    """D2: with any strides and paddings."""
+    weights = random((3, 3, 16, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, data_format="NCHW", isa=isa)
+    for tag in ("aBcd8b", "acdB8b", "cdaB8b", "aBdc16b"):
+        x = nd.NdArray(nd.ShapeDescriptor.from_tag((2, 48, 9, 8), tag, paddings=(0, 0, 3, 2), padding_offsets=(0, 0, 1, 1)))
+        x.fill_padding(np.inf)
+        x[...] = random(x.shape, 1)
+        for index in (np.s_[:, 16:32], np.s_[:, 16:32, 1:-1, 2:7], np.s_[1:, 32:], np.s_[:, :16, ::2, ::-1]):
+            view = x[index]
+            values = view.to_numpy().transpose(0, 2, 3, 1)
+            steps = steps_of(values.shape[1:3], (3, 3), (1, 1), (1, 1))
+            assert view.descriptor.inner_blocks
+            assert_close(plan(view).to_numpy().transpose(0, 2, 3, 1), values, weights, None, **steps)
+
+
+@every_isa
+def test_d2_threads_and_repeated_calls(isa):
+    """D2: they are computed where they lie."""
+    weights = random((3, 3, 32, 1), 2)
+    one, many = (nd.DepthwiseConv2d(weights, data_format="NCHW", threads=threads, isa=isa) for threads in (1, 3))
+    for block in (8, 16, 8):
+        x = nd.NdArray(tagged((2, 32, 50, 50), block))
+        x[...] = random(x.shape, 1)
+        out = nd.NdArray(x.descriptor)
+        for _ in range(2):
+            assert many(x, out) is out
+            assert (out.to_numpy() == one(x).to_numpy()).all()
+
+
+@every_isa
+@pytest.mark.parametrize("block", [4, 8, 16, 32])
+def test_d3_the_fastest_instruction_set_whose_vectors_fill_the_blocks(isa, block):
+    """D3: Blocks are computed by the fastest instruction set, up to the plan's, whose vectors fill them; `explain()` names it."""
+    want = [level for level in ISAS[: ISAS.index(isa) + 1] if block % LANES.get(level, 16) == 0][-1]
+    plan = nd.DepthwiseConv2d(random((3, 3, 32, 1)), data_format="NCHW", isa=isa)
+    plan(nd.NdArray(tagged((1, 32, 5, 5), block)))
+    assert plan.explain().splitlines()[1].startswith(f"kernel    {want}, {LANES.get(want, 16)} channels a step")
+
+
+@every_isa
+@pytest.mark.parametrize("dirt", [7.0, math.inf, math.nan])
+def test_d4_tails_stay_apart(isa, dirt):
+    """D4: Block tails of the input never reach a result, those of `out` stay as they are."""
+    for channels, block in product((3, 9, 17, 31), (4, 8, 16)):
+        values, weights = random((1, channels, 5, 6), 1), random((3, 3, channels, 1), 2)
+        x, out = nd.NdArray(tagged(values.shape, block)), nd.NdArray(tagged(values.shape, block))
+        x.fill_padding(dirt)
+        x[...] = values
+        out.fill_padding(dirt)
+        nd.DepthwiseConv2d(weights, data_format="NCHW", isa=isa)(x, out)
+        assert out.check_padding(dirt)
+        assert x.check_padding(dirt)
+        assert_close(out.to_numpy().transpose(0, 2, 3, 1), values.transpose(0, 2, 3, 1), weights, None, **steps_of((5, 6), (3, 3), (1, 1), (1, 1)))
+
+
+def test_d5_the_result_has_the_blocks_of_the_input():
+    """D5: Without `out`, a blocked input gives a dense output with the same blocks and memory order."""
+    plan = nd.DepthwiseConv2d(random((3, 3, 17, 1)), stride=2, data_format="NCHW")
+    for tag in ("aBcd8b", "aBcd16b", "acdB16b", "cBda8b"):
+        x = nd.NdArray(nd.ShapeDescriptor.from_tag((2, 17, 5, 6), tag, paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1)))
+        assert plan(x).descriptor == nd.ShapeDescriptor.from_tag((2, 17, 3, 3), tag)
+
+
+def test_d5_channels_may_be_the_last_axis():
+    """D5: Without `out`, a blocked input gives a dense output with the same blocks and memory order."""
+    values, weights = random((1, 5, 6, 17), 1), random((3, 3, 17, 1), 2)
+    x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, "aDbc16d"))
+    x[...] = values
+    got = nd.depthwise_conv2d(x, weights)
+    assert got.descriptor == x.descriptor
+    assert_close(got.to_numpy(), values, weights, None, **steps_of((5, 6), (3, 3), (1, 1), (1, 1)))
+
+
+@pytest.mark.parametrize("tag", ["ABcd4a8b", "aBCd4b4c", "abCd4c", "aBcd3b"])
+def test_d6_other_blocks_are_refused(tag):
+    """D6: Other blocks are refused by name."""
+    plan = nd.DepthwiseConv2d(random((3, 3, 17, 1)), data_format="NCHW")
+    blocks = nd.ShapeDescriptor.from_tag((1, 17, 4, 4), tag)
+    with pytest.raises(nd.UnsupportedLayoutError, match=r"inner blocks \(\(.*reorder"):
+        plan(nd.NdArray(blocks))
+
+
+def test_d6_element_types_multipliers_and_plain_neighbours():
+    """D6: other element types with blocks, and blocks beside a plain layout without room for whole vectors are refused by name."""
+    blocked, plain = nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "aBcd16b"), nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "acdb")
+    plan = nd.DepthwiseConv2d(random((3, 3, 17, 1)), data_format="NCHW")
+    with pytest.raises(nd.UnsupportedLayoutError, match="no kernel for this convolution from inner blocks"):
+        plan(nd.NdArray(plain), nd.NdArray(blocked))
+    with pytest.raises(nd.UnsupportedLayoutError, match="the multiplier 1"):
+        nd.DepthwiseConv2d(random((3, 3, 17, 2)), data_format="NCHW")(nd.NdArray(blocked))
+    with pytest.raises(nd.UnsupportedLayoutError, match="of float32 are taken"):
+        nd.DepthwiseConv2d(np.ones((3, 3, 17, 1)), data_format="NCHW")(nd.NdArray(nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "aBcd16b", "float64")))
+    quantization = nd.Quantization(input=(1.0, 0), weights=1.0, output=(1.0, 0))
+    int8 = nd.NdArray(nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "aBcd16b", "int8"))
+    with pytest.raises(nd.UnsupportedLayoutError, match="of float32 are taken"):
+        nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.int8), data_format="NCHW", quantization=quantization)(int8)
+
+
+def test_d6_overlap_counts_all_blocks():
+    """D2: they are computed where they lie."""
+    layout = tagged((1, 32, 4, 4), 16)
+    memory = np.zeros(3 * layout.allocLength(), np.float32)
+    plan = nd.DepthwiseConv2d(random((3, 3, 32, 1)), data_format="NCHW")
+    x = nd.NdArray(layout, memory)
+    for begin, fine in ((256, False), (511, False), (512, True)):
+        out = nd.NdArray(layout, memory[begin:])
+        if fine:
+            plan(x, out)
+        else:
+            with pytest.raises(nd.LayoutError, match="overlap"):
+                plan(x, out)
