@@ -407,7 +407,10 @@ def _one_node(onnx: Any, layer: OnnxLayer, shape: tuple[int, ...], copies: int) 
         constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
-    w = constant("w", layer.weights.transpose(2, 3, 0, 1).reshape(outputs, 1, *layer.kernel))
+    weights = layer.weights.transpose(2, 3, 0, 1).reshape(outputs, 1, *layer.kernel)
+    if str(weights.dtype) != layer.stored_dtype:
+        weights = (weights ^ np.uint8(128)).view(np.int8)
+    w = constant("w", weights)
     b = [] if layer.bias is None else [constant("b", layer.bias)]
     attributes = {"kernel_shape": layer.kernel, "strides": layer.stride, "dilations": layer.dilation, "group": layer.channels}
     if isinstance(layer.padding, str):
@@ -416,7 +419,7 @@ def _one_node(onnx: Any, layer: OnnxLayer, shape: tuple[int, ...], copies: int) 
         attributes["pads"] = [sides[side] for side in (0, 1) for sides in layer.padding]
     if q is not None:
         scales = np.array(q.weights, np.float32).reshape(-1 if len(q.weights) > 1 else ())
-        zero_points = np.zeros(scales.shape, layer.weights.dtype)
+        zero_points = np.full(scales.shape, layer.stored_zero_point, layer.stored_dtype)
         x_scaling = [constant("x_scale", np.float32(q.input[0])), constant("x_zero_point", np.array(q.input[1], layer.dtype))]
         w_scaling = [constant("w_scale", scales), constant("w_zero_point", zero_points)]
         y_scaling = [constant("y_scale", np.float32(q.output[0])), constant("y_zero_point", np.array(q.output[1], layer.dtype))]

@@ -10,7 +10,7 @@ import pytest
 import tiny_onnx
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Quantization
 from nd4jlike.adapters.onnx import depthwise_layers, read_model
-from tiny_onnx import conv
+from tiny_onnx import conv, uint8
 
 pytestmark = pytest.mark.usefixtures("written")
 
@@ -234,6 +234,9 @@ SKIPPED = {
     "bias": (lambda: computed("b", "float32", (3,)), r"its bias \(b\) must be a constant of the file"),
     "scale": (lambda: computed("y_scale", "float32", (), dtype="int8"), "output scale must be a constant of the file"),
     "infinite": (lambda: conv("int8", scales=(0.05, float("inf"), 0.09)), "weight scales must be finite and positive"),
+    "asymmetric": (lambda: conv("int8", zero_points=(3, -4, -7)), "int8 weights with zero point -4 for int8 inputs; int8 with zero point 0"),
+    "mixed": (lambda: conv("int8", weights_dtype="uint8"), "uint8 weights with zero point 0 for int8 inputs"),
+    "types": (lambda: conv("int16"), "input int16, weights int16, output int16; int8 and uint8 are read"),
     "integer": (integer, "only Conv and QLinearConv are read"),
 }
 
@@ -302,3 +305,26 @@ def test_d32_input_without_a_type():
     model.inputs[0].type.tensor_type.elem_type = 999
     with pytest.raises(DTypeError, match="model input x: no element type here for ONNX's 999"):
         read(model)
+
+
+@uint8
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+@pytest.mark.parametrize(("weights_dtype", "zero_point"), [("uint8", 0), ("uint8", 131), ("int8", 0), ("int8", -4)])
+def test_d33_uint8(operator, weights_dtype, zero_point):
+    """D33: uint8 layers have weights with a zero point; int8 weights and their zero point are uint8 here, 128 more."""
+    model = conv("uint8", operator=operator, weights_dtype=weights_dtype, zero_points=(3, zero_point, 200), multiplier=2)
+    layer = layer_of(model)
+    more = 128 if weights_dtype == "int8" else 0
+    assert (layer.dtype, layer.weights.dtype, layer.stored_dtype) == ("uint8", np.uint8, weights_dtype)
+    assert layer.quantization.weights_zero_point == zero_point + more
+    assert np.array_equal(layer.weights[:, :, 2, 1], stored(model, "w")[5, 0].astype(int) + more)
+    assert layer.plan().dtype == np.uint8
+
+
+@uint8
+def test_d33_one_zero_point():
+    """D33: weights with a zero point: one for all."""
+    model = conv("uint8", zero_points=(3, 0, 200))
+    model.constants = [tensor for tensor in model.constants if tensor.name != "w_zero"]
+    model.constant("w_zero", np.array([1, 1, 2], "uint8"))
+    assert "weights have one zero point here, these have several" in read(model).skipped[0]

@@ -13,7 +13,7 @@ from nd4jlike import LayoutError, MissingLibraryError, Nd4jLikeError, cli, inter
 from nd4jlike import verify as engine
 from nd4jlike.adapters.onnx import DepthwiseLayer, ModelInput, depthwise_layers
 from nd4jlike.verify import read_input, verify
-from tiny_onnx import conv
+from tiny_onnx import conv, uint8
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,18 @@ def test_d16_quantized_layers(geometry, per_channel, operator, tmp_path):
     assert report.bit_exact is report.passed is True, report.verdict
 
 
+@uint8
+@pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
+@pytest.mark.parametrize(("weights_dtype", "zero_point"), [("uint8", 131), ("int8", 0), ("int8", -4)])
+@pytest.mark.parametrize("geometry", GEOMETRY, ids=lambda geometry: ",".join(geometry) or "plain")
+def test_d16_uint8_layers(geometry, weights_dtype, zero_point, operator, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`: those of uint8, with weights of both types."""
+    model = conv("uint8", operator=operator, weights_dtype=weights_dtype, zero_points=(130, zero_point, 110), **geometry)
+    report = verify(model.save(tmp_path), runs=1)
+    assert [row.dtype for row in report.layers] == ["uint8"]
+    assert report.bit_exact is report.passed is True, report.verdict
+
+
 @pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
 def test_d16_many_outputs(operator, tmp_path):
     """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`; those of `"tflite"` would not do."""
@@ -75,11 +87,12 @@ def test_d16_many_outputs(operator, tmp_path):
 
 @pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
 @pytest.mark.parametrize("size", [1, 2**12, 2**29])
-def test_d14_accumulators(operator, size):
+@pytest.mark.parametrize(("dtype", "zero_point"), [("int8", 0), pytest.param("uint8", 7, marks=uint8)])
+def test_d14_accumulators(operator, size, dtype, zero_point):
     """D14: both accumulators: seen through the same layer with coarse output scales and other biases, in onnxruntime too."""
-    (layer,) = depthwise_layers(conv("int8", operator=operator, multiplier=2).content())
+    (layer,) = depthwise_layers(conv(dtype, operator=operator, multiplier=2, zero_points=(3, zero_point, 0)).content())
     layer = dataclasses.replace(layer, bias=np.array([size, -size] * 3, np.int32))
-    x = np.random.default_rng(size).integers(-128, 128, (1, 3, 9, 8)).astype("int8")
+    x = np.random.default_rng(size).integers(0, 256, (1, 3, 9, 8)).astype("uint8").view(dtype)
 
     def there(probe):
         reference = interpreters.OnnxRuntime.alone(probe, x.shape)
@@ -89,7 +102,7 @@ def test_d14_accumulators(operator, size):
     for index in ((0, 0, 0, 0), (0, 5, 6, 5)):
         _, o, i, j = index
         window = x[0, o // 2, i : i + 3, j : j + 3].astype(np.int64) - 3
-        exact = int(layer.bias[o]) + int((window * layer.weights[:, :, o // 2, o % 2]).sum())
+        exact = int(layer.bias[o]) + int((window * (layer.weights[:, :, o // 2, o % 2].astype(np.int64) - zero_point)).sum())
         assert engine._accumulator(layer, lambda probe: probe.plan(rounding="xnnpack")(x).to_numpy(), index) == exact
         assert engine._accumulator(layer, there, index) == exact
 
@@ -271,3 +284,29 @@ def test_d16_idle_clamps(clamp, tmp_path):
     (layer,) = depthwise_layers(path)
     assert np.array_equal(whole.output(), layer.plan(rounding="xnnpack")(x).to_numpy())
     assert len(np.unique(whole.output())) > 50
+
+
+@pytest.mark.parametrize("form", ["QOperator", "QDQ"])
+@pytest.mark.parametrize(
+    ("activations", "weights"), [("QInt8", "QInt8"), pytest.param("QUInt8", "QUInt8", marks=uint8), pytest.param("QUInt8", "QInt8", marks=uint8)]
+)
+def test_d16_text_recognition_quantized(form, activations, weights, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`: a model that reads text, quantized by onnxruntime."""
+    path = tiny_models.packaged_models("rapidocr", ".onnx").get("PP-OCRv6_det_small")
+    if path is None:
+        pytest.skip("this version of rapidocr has no PP-OCRv6_det_small")
+    tools = pytest.importorskip("onnxruntime.quantization")
+    random = np.random.default_rng(0)
+
+    class Samples(tools.CalibrationDataReader):
+        left = 2
+
+        def get_next(self):
+            self.left -= 1
+            return {"x": random.uniform(-1, 1, (1, 3, 64, 64)).astype("float32")} if self.left >= 0 else None
+
+    types = {"activation_type": tools.QuantType[activations], "weight_type": tools.QuantType[weights]}
+    tools.quantize_static(path, tmp_path / "q.onnx", Samples(), quant_format=tools.QuantFormat[form], op_types_to_quantize=["Conv"], **types)
+    report = verify(tmp_path / "q.onnx", runs=1)
+    assert report.verdict == f"bit-exact: all 90240 outputs of 17 {'int8' if activations == 'QInt8' else 'uint8'} layers"
+    assert report.skipped == ()

@@ -67,7 +67,10 @@ class DepthwiseLayer:
     dtype : str
         Of input and output.
     weights : numpy.ndarray
-        (kernel height, kernel width, channels, multiplier), read-only; dequantized for a Conv behind a DequantizeLinear.
+        (kernel height, kernel width, channels, multiplier), read-only; dequantized for a Conv behind a DequantizeLinear; int8 weights of
+        uint8 inputs are uint8 here, they and their zero point 128 more.
+    stored_dtype, stored_zero_point : str, int
+        Of the weights in the file.
     bias : numpy.ndarray or None
         (channels * multiplier,), int32 for quantized layers.
     quantization : Quantization or None
@@ -90,6 +93,8 @@ class DepthwiseLayer:
     output_shape: tuple[int, ...]
     dtype: str
     weights: npt.NDArray[Any]
+    stored_dtype: str
+    stored_zero_point: int
     bias: npt.NDArray[Any] | None
     quantization: Quantization | None
     stride: tuple[int, int]
@@ -458,6 +463,7 @@ class _Reader:
             raise _Skip(f"weights of {weights.dtype}; float32, and int8 or uint8 with scales, are computed here")
         return {
             "operator": "Conv", "input": node.input[0], "output": node.output[0], "dtype": "float32", "stored": weights,
+            "stored_dtype": "float32", "stored_zero_point": 0,
             "bias": None if bias is None else _frozen(bias), "quantization": None,
         }  # fmt: skip
 
@@ -510,19 +516,30 @@ class _Reader:
         dtypes = [str(values.dtype) for values in (x_scaling[1], stored, y_scaling[1])]
         if any(dtype not in _INTEGERS for dtype in dtypes):
             raise _Skip(f"input {dtypes[0]}, weights {dtypes[1]}, output {dtypes[2]}; int8 and uint8 are read")
-        if len({*dtypes}) > 1:
-            raise _Skip(f"input {dtypes[0]}, weights {dtypes[1]}, output {dtypes[2]}; one element type for all is computed here")
+        if dtypes[0] != dtypes[2]:
+            raise _Skip(f"input {dtypes[0]}, output {dtypes[2]}; one element type for both is computed here")
         if any(values.size != 1 for values in (*x_scaling, *y_scaling)):
             raise _Skip("input and output have one scale and one zero point each")
-        if zero_points.any():
-            raise _Skip(f"weights of {stored.dtype} have zero point 0 here, these have {zero_points[zero_points != 0].flat[0]}")
+        if (zero_points != zero_points.flat[0]).any():
+            raise _Skip("weights have one zero point here, these have several")
+        if dtypes[0] == "uint8" and not hasattr(Quantization, "weights_zero_point"):
+            raise _Skip("there are no kernels of uint8")
+        weights_zero_point = int(zero_points.flat[0])
+        if dtypes[0] == "int8" and (dtypes[1] != "int8" or weights_zero_point):
+            raise _Skip(f"{dtypes[1]} weights with zero point {weights_zero_point} for int8 inputs; int8 with zero point 0 are computed here")
+        if dtypes[:2] == ["uint8", "int8"]:
+            stored, weights_zero_point = stored.view(np.uint8) ^ np.uint8(128), weights_zero_point + 128
         if bias is not None and (bias.dtype != np.int32 or bias.shape != (stored.shape[0],)):
             raise _Skip(f"bias {bias.dtype} of shape {bias.shape}; int32 and one for each of {stored.shape[0]} output channels")
         quantization = Quantization(
-            input=(x_scaling[0].item(), x_scaling[1].item()), weights=scales.reshape(-1), output=(y_scaling[0].item(), y_scaling[1].item())
+            input=(x_scaling[0].item(), x_scaling[1].item()),
+            weights=scales.reshape(-1),
+            output=(y_scaling[0].item(), y_scaling[1].item()),
+            **({"weights_zero_point": weights_zero_point} if weights_zero_point else {}),
         )
         return {
             "operator": operator, "input": x, "output": y, "dtype": dtypes[0], "stored": stored,
+            "stored_dtype": dtypes[1], "stored_zero_point": int(zero_points.flat[0]),
             "bias": None if bias is None else _frozen(np.array(bias)), "quantization": quantization,
         }  # fmt: skip
 
