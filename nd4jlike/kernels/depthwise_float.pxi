@@ -17,7 +17,7 @@ cdef extern from "taps.h" nogil:
         Range upper, both, lower
         int step, rows, stored, taps, stride
         unsigned long long outside
-        Py_ssize_t whole_blocks, block_vectors, tail, tail_lanes
+        Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes
         bint spread
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
@@ -170,7 +170,7 @@ cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, 
 
 cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step) noexcept nogil:
     """Bytes that a block of channels lies farther than if all channels were side by side."""
-    return block // vectors * step - (block - block % vectors) * VECTOR_BYTES if vectors else 0
+    return block // vectors * step - (block - block % vectors) * VECTOR_BYTES if vectors > 1 else 0
 
 
 cdef void run_image(
@@ -186,18 +186,23 @@ cdef void run_image(
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
     chunk = (down.taps + 2 * down.step) * across.extent * across.x
     chunk = max(1, job.blocks * SHARED_BYTES // chunk) if chunk > SHARED_BYTES else job.blocks
-    # Blocks of channels are images of their own.
-    if job.x_vectors:
-        chunk = job.x_vectors
-    if job.y_vectors:
-        chunk = common_divisor(job.y_vectors, job.x_vectors)
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
     tile.y_row = down.phases * down.y
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
     tile.whole_blocks = job.channels // LANES
-    tile.tail = first_channel(job, job.blocks - 1) * CELL
+    tile.x_block = tile.y_block = VECTOR_BYTES
+    tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * CELL
+    # Blocks of one vector are that far apart, larger ones are images of their own.
+    if job.x_vectors == 1:
+        tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
+    elif job.x_vectors:
+        chunk = job.x_vectors
+    if job.y_vectors == 1:
+        tile.y_block, tile.y_tail = job.y_step, (job.blocks - 1) * job.y_step
+    elif job.y_vectors:
+        chunk = common_divisor(job.y_vectors, job.x_vectors)
     tile.tail_lanes = min(LANES, job.channels)
     if not job.overlapped:
         tile.tail_lanes = job.channels % LANES

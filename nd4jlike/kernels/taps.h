@@ -32,8 +32,8 @@ typedef struct {
     int taps, stride;
     /* Input columns that are left out, a bit each. */
     unsigned long long outside;
-    /* Blocks of LANES channels side by side; then one that starts `tail` bytes from the first channel and stores that many elements. */
-    ptrdiff_t whole_blocks, block_vectors, tail, tail_lanes;
+    /* Blocks of LANES channels, so many bytes apart; then one that starts `tail` bytes from the first channel and stores that many elements. */
+    ptrdiff_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes;
     /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
     int spread;
 } Tile;
@@ -184,9 +184,10 @@ WORD void row_of_tiles(
     const vf32 low = limits[0], high = limits[1];
     for (; count > 0; count--, x += columns * stride * tile.x_column, y += columns * tile.y_column)
         for (ptrdiff_t block = begin; block < end; block++) {
-            const ptrdiff_t offset = block < tile.whole_blocks ? block * VECTOR_BYTES : tile.tail;
+            const int whole = block < tile.whole_blocks;
+            const char *from = spread ? x : x + (whole ? block * tile.x_block : tile.x_tail);
             one_tile(
-                &tile, low, high, blocks + block * tile.block_vectors, spread ? x : x + offset, y + offset,
+                &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block : tile.y_tail),
                 block < tile.whole_blocks ? LANES : tile.tail_lanes, spread, taps, stride, columns, where);
         }
 }
