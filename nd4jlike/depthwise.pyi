@@ -34,6 +34,7 @@ class DepthwiseConv2d:
         rounding: _Rounding = "tflite",
         threads: int = 1,
         isa: str | None = None,
+        dtype: npt.DTypeLike = None,
     ) -> DepthwiseConv2d: ...
     @overload
     def __call__(self, x: NdArray | npt.ArrayLike, out: None = None) -> NdArray: ...
@@ -41,6 +42,8 @@ class DepthwiseConv2d:
     def __call__(self, x: NdArray | npt.ArrayLike, out: _Out) -> _Out: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def output_dtype(self) -> np.dtype[Any]: ...
     @property
     def isa(self) -> str: ...
     @property
@@ -73,6 +76,7 @@ def depthwise_conv2d(
     out: None = None,
     threads: int = 1,
     isa: str | None = None,
+    dtype: npt.DTypeLike = None,
 ) -> NdArray: ...
 @overload
 def depthwise_conv2d(
@@ -91,4 +95,5 @@ def depthwise_conv2d(
     out: _Out,
     threads: int = 1,
     isa: str | None = None,
+    dtype: npt.DTypeLike = None,
 ) -> _Out: ...

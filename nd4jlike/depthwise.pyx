@@ -8,7 +8,8 @@ from libc.string cimport memcmp, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
-from nd4jlike.kernels.problem cimport BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, Family, KernelTable, Problem, Requantization
+from nd4jlike.kernels.problem cimport (
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
@@ -35,17 +36,21 @@ cdef enum:
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
 
-# What kernels there are, by the element type of input, output and weights: its number, what weights are packed from, and what a bias may be, the last
-# of which it is packed from.
+# What kernels there are, by the element type of the input: its number, what weights are packed from, and what a bias may be, the last of which it is
+# packed from.
 cdef dict AVAILABLE = {
     "float32": (FLOAT32, "float32", ("float32",)),
     "float64": (FLOAT64, "float64", ("float64",)),
     "float16": (FLOAT16, "float32", ("float16", "float32")),
     "bfloat16": (BFLOAT16, "float32", ("bfloat16", "float32")),
-    "int8": (INT8, "int8", ("int32",)),
+    "int8": (INT8, "int16", ("int32",)),
+    "uint8": (UINT8, "int16", ("int32",)),
+    "int16": (INT16, "int16", ("int32", "int64")),
 }
 # Those that may have their channels in blocks.
 cdef tuple BLOCKED = ("float32",)
+# Element types of weights.
+cdef tuple WEIGHTS = tuple([name for name in AVAILABLE if name != "int16"])
 
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
@@ -118,16 +123,16 @@ cdef class DepthwiseConv2d:
     Parameters
     ----------
     weights : array_like
-        Four axes, named by `weights_format`; float32, float64, float16, bfloat16, or int8 with `quantization`: the element type of
-        input and output. Any strides; copied.
+        Four axes, named by `weights_format`; float32, float64, float16, bfloat16, or int8 or uint8 with `quantization`: the element type of
+        input and output, but see `dtype` and `Quantization.output`. Any strides; copied.
     bias : array_like, optional
         One number for each output channel, of the type of the weights; float32 as well for float16 and bfloat16 (they are summed in
-        float32 and rounded once), int32 for int8. Shape (C*M,) or (1, C*M).
+        float32 and rounded once), int32 for int8 and uint8, int64 or int32 for int16 inputs. Shape (C*M,) or (1, C*M).
     stride, dilation : int or (int, int)
         Steps between windows, and between the taps of one, in pixels: (height, width).
     padding : {"same", "valid"}, int, (int, int) or ((int, int), (int, int))
         Implied pixels around the image: TensorFlow Lite's rule, none, or explicit: both axes, (height, width), or
-        ((top, bottom), (left, right)). They stand for 0, which is the input zero point of int8.
+        ((top, bottom), (left, right)). They stand for 0, which is the input zero point of quantized types.
     data_format : {"NHWC", "NCHW"}
         The axes of input and output. Where the elements lie is up to the descriptors.
     weights_format : {"HWCM", "MCHW", "MHWC", "C1HW"}
@@ -136,18 +141,23 @@ cdef class DepthwiseConv2d:
     activation : {None, "relu", "relu6", "relu_n1_to_1"}
         Clamp of the result.
     quantization : Quantization, optional
-        Required for int8, refused for floats.
+        Required for int8 and uint8 weights, refused for floats. Its `output` may make the result accumulators or float32.
     rounding : {"tflite", "xnnpack"}
-        Whose bits an int8 result has (ADR 0006).
+        Whose bits a quantized result has (ADR 0006); XNNPACK has no int16.
     threads : int
         How many threads may share the rows of one call. Work below some 40 us stays on one (ADR 0015).
     isa : str, optional
         Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows.
+    dtype : dtype, optional
+        Element type of the input: that of the weights, or int16 for int8 weights. None: int16 where the bias of int8 weights is int64;
+        else that of the weights, and int8 weights with zero points of 0 take int16 inputs as well.
 
     Attributes
     ----------
     dtype : dtype
-        Element type of input, weights and output.
+        Element type of the input.
+    output_dtype : dtype
+        Element type of the output.
     isa, data_format : str
         As chosen.
     threads : int
@@ -188,6 +198,7 @@ cdef class DepthwiseConv2d:
            [4., 6., 6., 6., 4.]], dtype=float32)
     """
     cdef readonly object dtype
+    cdef readonly object output_dtype
     cdef readonly str isa
     cdef readonly str data_format
     cdef readonly Py_ssize_t threads
@@ -202,6 +213,9 @@ cdef class DepthwiseConv2d:
     cdef str _rounding
     # Why padding around an image is of no use to this plan; empty where it is.
     cdef str _ignores_padding
+    # What made this plan, where int16 inputs may come as well; and the plan for those, once they came.
+    cdef tuple _arguments
+    cdef DepthwiseConv2d _int16
     # The bits of the element that padding stands for.
     cdef unsigned long long _padding_bits
     # Keeps _family alive.
@@ -218,7 +232,7 @@ cdef class DepthwiseConv2d:
     cdef _Launch _last
 
     def __cinit__(self, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
-                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None):
+                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None, dtype=None):
         cdef const KernelTable *table
         self.data_format = geometry.choice("data_format", data_format, tuple(geometry.AXES))
         self._axes = geometry.AXES[data_format]
@@ -230,15 +244,27 @@ cdef class DepthwiseConv2d:
         self._dilation = geometry.pair("dilation", dilation, 1)
         self._padding = geometry.sides(padding)
 
-        self.dtype, weights = numbers(weights, "weights")
+        given_dtype, weights = numbers(weights, "weights")
+        self.dtype = input_dtype(given_dtype, bias, dtype)
         self._element, packed_from, bias_types = AVAILABLE[self.dtype.name]
         weights = np.array(weights, packed_from)
-        if (quantization is not None) != (self.dtype == np.int8):
-            raise LayoutError(f"quantization belongs to int8 weights, and they need one: weights of {self.dtype}, quantization={quantization!r}")
+        if (quantization is not None) != (given_dtype in (np.int8, np.uint8)):
+            raise LayoutError(f"quantization belongs to int8 and uint8 weights, and they need one: weights of {given_dtype}, quantization={quantization!r}")
         if quantization is not None and not isinstance(quantization, Quantization):
             raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
         self._quantization = quantization
+        self.output_dtype = self.dtype
+        if quantization is not None and not isinstance(quantization.output, tuple):
+            self.output_dtype = np.dtype(quantization.output or ("int64" if self.dtype == np.int16 else "int32"))
+            if quantization.output is None and self._activation is not None:
+                raise LayoutError(f"an activation needs the scale of an output, which accumulators have not: activation={activation!r}")
+        elif self.dtype == np.int16 and rounding == "xnnpack":
+            raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
         self._bias = None if bias is None else checked_bias(bias, bias_types)
+        if dtype is None and self.dtype == np.int8:
+            options = dict(stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
+                           activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa)
+            self._arguments = weights.astype(np.int8), self._bias, options
         self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
         self._ignores_padding = ""
         if self._padding == ((0, 0), (0, 0)):
@@ -313,11 +339,11 @@ cdef class DepthwiseConv2d:
         reading, walk = self._walk(height, width, channels)
         (top, bottom), (left, right) = walk.reach
         room = geometry.pixel_pitch(channels, self.dtype.itemsize) - channels
-        x = self._channels_last(shape, self._by_axis((0, 0, 0, room)), None)
+        x = self._channels_last(shape, self.dtype, self._by_axis((0, 0, 0, room)), None)
         self._state(&problem, x, self.output_descriptor(x), reading, walk)
         if self._ignores_padding or not self._family.reads_halo(&problem):
             return x
-        return self._channels_last(shape, self._by_axis((0, top + bottom, left + right, room)), self._by_axis((0, top, left, 0)))
+        return self._channels_last(shape, self.dtype, self._by_axis((0, top + bottom, left + right, room)), self._by_axis((0, top, left, 0)))
 
     def output_descriptor(self, x_or_descriptor, paddings=None, padding_offsets=None):
         """Layout that this plan writes fastest.
@@ -348,11 +374,14 @@ cdef class DepthwiseConv2d:
         >>> plan.output_descriptor(plan.input_descriptor((1, 8, 8, 4)), paddings=(0, 2, 2), padding_offsets=(0, 1, 1)).padded_shape
         (1, 6, 6, 8)
         """
-        shape = self._output_shape(descriptor_of(x_or_descriptor))
+        cdef ShapeDescriptor x = descriptor_of(x_or_descriptor)
+        if self._leaves_to_int16(x):
+            return self._int16.output_descriptor(x, paddings, padding_offsets)
+        shape = self._output_shape(x)
         if paddings is None and padding_offsets is None:
             channels = shape[self._axes[3]]
-            paddings = self._by_axis((0, 0, 0, geometry.pixel_pitch(channels, self.dtype.itemsize) - channels))
-        return self._channels_last(shape, paddings, padding_offsets)
+            paddings = self._by_axis((0, 0, 0, geometry.pixel_pitch(channels, self.output_dtype.itemsize) - channels))
+        return self._channels_last(shape, self.output_dtype, paddings, padding_offsets)
 
     def explain(self, x_or_descriptor=None):
         """Tell which kernel runs on which layout, and why.
@@ -379,10 +408,12 @@ cdef class DepthwiseConv2d:
         cdef ShapeDescriptor y = self._last_y
         if x_or_descriptor is not None:
             x = descriptor_of(x_or_descriptor)
+            if self._leaves_to_int16(x):
+                return self._int16.explain(x)
             y = self.output_descriptor(x)
             launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes))
         lines = [
-            f"depthwise {self.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
+            f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step, {launch.family.kernel(&launch.problem).decode()}",
@@ -414,7 +445,7 @@ cdef class DepthwiseConv2d:
         cdef tuple key = (x, y, reads)
         cdef _Launch launch = self._launches.get(key)
         if launch is None:
-            launch = self._built(x, y, reads)
+            launch = (self._int16 if self._leaves_to_int16(x) else self)._built(x, y, reads)
             if len(self._launches) >= CACHED_LAUNCHES:
                 self._launches.pop(next(iter(self._launches)), None)
             self._launches[key] = launch
@@ -432,7 +463,8 @@ cdef class DepthwiseConv2d:
         cdef int h, w, c, i
         _, h, w, c = self._axes
         expected = self._output_shape(x)
-        check_layout("out", y, self.dtype, c)
+        # Blocks are for kernels that write what they read.
+        check_layout("out", y, self.output_dtype, c if self.output_dtype == self.dtype else -1)
         if y.shape != expected:
             raise LayoutError(f"out must have shape {expected} for an input of shape {x.shape}: {y.shape}")
         for i in range(4):
@@ -474,6 +506,8 @@ cdef class DepthwiseConv2d:
         n, h, w, c = self._axes
         memset(problem, 0, sizeof(Problem))
         problem.element = self._element
+        if self._quantization is not None:
+            problem.result = SUMS if self._quantization.output is None else REALS if self._quantization.output == "float32" else QUANTIZED
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -515,20 +549,24 @@ cdef class DepthwiseConv2d:
         """Complete the problem by its constants, and have the kernel pack them."""
         cdef Problem *problem = &launch.problem
         cdef Requantization requantization
-        cdef NdArray values = as_ndarray(weights)
-        cdef NdArray bias, multipliers, shifts, scales
+        cdef NdArray values, bias, multipliers, shifts, scales
         requantization.multipliers, requantization.shifts, requantization.scales = NULL, NULL, NULL
         problem.float_min, problem.float_max = ACTIVATIONS[self._activation]
         if self._quantization is not None:
-            count = weights.shape[2]
-            multipliers, shifts = [as_ndarray(column) for column in self._quantization.multipliers_and_shifts(count)]
-            scales = as_ndarray(self._quantization.float_scales(count))
+            quantization, count = self._quantization, weights.shape[2]
+            weights = weights - np.int16(quantization.weights_zero_point)
+            multipliers, shifts = [as_ndarray(column) for column in quantization.multipliers_and_shifts(count, self.dtype)]
+            scales = as_ndarray(quantization.float_scales(count))
             requantization.multipliers, requantization.shifts = <const int *> multipliers.data(), <const int *> shifts.data()
             requantization.scales = <const float *> scales.data()
-            problem.quantized_min, problem.quantized_max = quantized_activation_range(
-                self._activation, self._quantization.output, self.dtype, self._rounding)
-            problem.input_zero_point, problem.output_zero_point = self._quantization.input[1], self._quantization.output[1]
+            less = 128 if self.dtype == np.uint8 else 0
+            problem.input_zero_point = quantization.input[1] - less
             problem.rounding = ROUNDINGS.index(self._rounding)
+            if problem.result == QUANTIZED:
+                lowest, highest = quantized_activation_range(self._activation, quantization.output, self.dtype, self._rounding)
+                problem.quantized_min, problem.quantized_max = lowest - less, highest - less
+                problem.output_zero_point = quantization.output[1] - less
+        values = as_ndarray(weights)
         bias = None if self._bias is None else as_ndarray(self._bias)
         launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT)
 
@@ -546,6 +584,15 @@ cdef class DepthwiseConv2d:
         counts = " or ".join([f"a divisor of {r.weights.shape[2]}" if r.channels is None else str(r.channels) for r in self._readings])
         raise LayoutError(f"the input must have the channels of the weights, {counts}: {channels}")
 
+    cdef bint _leaves_to_int16(self, ShapeDescriptor x) except -1:
+        """Whether `_int16` is the plan for x."""
+        if self._arguments is None or x.dtype != np.int16:
+            return False
+        if self._int16 is None:
+            weights, bias, options = self._arguments
+            self._int16 = DepthwiseConv2d(weights, bias, **options, dtype="int16")
+        return True
+
     cdef tuple _output_shape(self, ShapeDescriptor x):
         """Shape of the result, after a check of the input."""
         check_layout("input", x, self.dtype, self._axes[3])
@@ -556,24 +603,26 @@ cdef class DepthwiseConv2d:
     cdef ShapeDescriptor _result_descriptor(self, ShapeDescriptor x):
         found = self._results.get(x)
         if found is None:
+            if self._leaves_to_int16(x):
+                return self._int16._result_descriptor(x)
             shape = self._output_shape(x)
             if x.layout.block_count:
                 ((axis, size),) = x.inner_blocks
                 tag = "".join(["abcd"[a].upper() if a == axis else "abcd"[a] for a in x.axes])
-                found = from_tag(shape, f"{tag}{size}{'abcd'[axis]}", self.dtype)
+                found = from_tag(shape, f"{tag}{size}{'abcd'[axis]}", self.output_dtype)
             elif any(x.paddings):
                 found = self.output_descriptor(x)
             else:
-                found = from_tag(shape, "".join(["abcd"[axis] for axis in x.axes]), self.dtype)
+                found = from_tag(shape, "".join(["abcd"[axis] for axis in x.axes]), self.output_dtype)
             if len(self._results) >= CACHED_LAUNCHES:
                 self._results.pop(next(iter(self._results)), None)
             self._results[x] = found
         return found
 
-    cdef ShapeDescriptor _channels_last(self, object shape, object paddings, object padding_offsets):
+    cdef ShapeDescriptor _channels_last(self, object shape, object dtype, object paddings, object padding_offsets):
         """Descriptor with channels fastest; figures by axis of `shape`."""
         tag = "".join(["abcd"[axis] for axis in self._axes])
-        return from_tag(shape, tag, self.dtype, paddings, padding_offsets)
+        return from_tag(shape, tag, dtype, paddings, padding_offsets)
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""
@@ -599,14 +648,14 @@ cdef class DepthwiseConv2d:
 
 
 def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
-                     activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None):
+                     activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None, dtype=None):
     """Convolve each channel with its own filters.
 
     Parameters
     ----------
     x : NdArray or array_like
         (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout; blocks as in ADR 0017.
-    weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa
+    weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype
         See `DepthwiseConv2d`, which is what to use for more than one call.
     out : NdArray or writable buffer, optional
         Receives the result; its padding stays as it is. Must not overlap `x`.
@@ -630,7 +679,7 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
            [20., 24.]], dtype=float32)
     """
     return DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
-                           activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa)(x, out)
+                           activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype)(x, out)
 
 
 cdef NdArray wrapped_output(object out):
@@ -651,7 +700,7 @@ cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int ch
     if descriptor.layout.rank != 4:
         raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
     if descriptor.dtype != dtype:
-        raise DTypeError(f"{name} must have the element type of the weights, {dtype}: {descriptor.dtype}")
+        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}")
     if descriptor.layout.block_count and not (
         dtype.name in BLOCKED and descriptor.layout.block_count == 1 and descriptor.layout.block_axes[0] == channel_axis
     ):
@@ -741,13 +790,23 @@ cdef object plain_numbers(object values, str name):
 cdef tuple numbers(object values, str name):
     """The element type, which has kernels, and the numbers as NumPy has them: bfloat16 as float32."""
     values = plain_numbers(values, name)
-    if values.dtype.name not in AVAILABLE or not getattr(values.dtype, "isnative", True):
+    if values.dtype.name not in WEIGHTS or not getattr(values.dtype, "isnative", True):
         raise no_kernel(name, values.dtype)
     return dtypes.dtype(values.dtype.name), np.asarray(values.astype("float32") if values.dtype.name == "bfloat16" else values)
 
 
 cdef object no_kernel(str name, object dtype):
-    return DTypeError(f"no kernel for {name} of {dtype}: there are {', '.join(AVAILABLE)}, in native byte order")
+    return DTypeError(f"no kernel for {name} of {dtype}: there are {', '.join(WEIGHTS)}, in native byte order")
+
+
+cdef object input_dtype(object weights, object bias, object dtype):
+    """The element type of inputs."""
+    if dtype is None:
+        return np.dtype(np.int16) if weights == np.int8 and getattr(bias, "dtype", None) == np.int64 else weights
+    found = dtypes.dtype(dtype)
+    if found != weights and not (found == np.int16 and weights == np.int8):
+        raise DTypeError(f"dtype must be the element type of the weights, or int16 for int8 weights: {found} for weights of {weights}")
+    return found
 
 
 cdef object checked_bias(object bias, tuple types):

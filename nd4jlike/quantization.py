@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,8 +25,9 @@ ACTIVATIONS: dict[str | None, tuple[float, float]] = {
 }
 # The position is the code that kernels know.
 ROUNDINGS = ("tflite", "xnnpack")
-# An int32 accumulator can be shifted left by no more.
+# An int32 accumulator can be shifted left by no more; the multiplier of int16 has 15 bits and is shifted right by 1 at least.
 MAX_SHIFT = 30
+MAX_SHIFT_INT16 = 14
 # A smaller multiplier moves every int32 to 0, so it is 0.
 MIN_SHIFT = -31
 
@@ -37,22 +38,32 @@ class Quantization:
 
     Parameters
     ----------
-    input, output : (float, int)
-        Scale and zero point of the activations before and after the layer.
-    weights : float or array_like of float
-        One scale, or one for each output channel. Weights have no zero point.
+    input : (float, int)
+        Scale and zero point of the activations before the layer.
+    weights : float, array_like of float, or (scales, int)
+        One scale, or one for each output channel; with a zero point for uint8. A tuple of two whose last item is an integer is the
+        pair (scales, zero point).
+    output : (float, int), None or "float32"
+        Scale and zero point of the activations after the layer. None: the result is the accumulators, int32 (int64 of int16 inputs).
+        ``"float32"``: the result is real numbers, accumulator times ``input * weights``.
+    weights_zero_point : int
+        The zero point of the weights, another way to say it.
 
     Attributes
     ----------
-    input, output : (float, int)
-        As given, scales rounded to float32.
+    input : (float, int)
+        As given, the scale rounded to float32.
     weights : tuple of float
         One scale, or one for each output channel, rounded to float32.
+    output : (float, int), None or "float32"
+        As given, the scale rounded to float32.
+    weights_zero_point : int
+        Of all weights.
 
     Raises
     ------
     LayoutError
-        A scale that is no number, or not finite and positive as a float32; a zero point that is no integer of 32 bits;
+        A scale that is no number, or not finite and positive as a float32; a zero point that is no integer of 32 bits, or given twice;
         an effective multiplier ``input * weights / output`` of 2**30 or more, or not representable as a float32.
 
     Notes
@@ -68,34 +79,45 @@ class Quantization:
     >>> multipliers, shifts = q.multipliers_and_shifts()
     >>> multipliers.tolist() == [2**30, 2**30], shifts.tolist()
     (True, [-1, -2])
+    >>> Quantization(input=(0.5, 3), weights=(0.25, 128), output=None).weights_zero_point
+    128
     """
 
     input: tuple[float, int]
     weights: tuple[float, ...]
-    output: tuple[float, int]
+    output: tuple[float, int] | Literal["float32"] | None
+    weights_zero_point: int = 0
 
-    def __init__(self, input: tuple[float, int], weights: npt.ArrayLike, output: tuple[float, int]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        input: tuple[float, int],  # noqa: A002
+        weights: npt.ArrayLike | tuple[npt.ArrayLike, int],
+        output: tuple[float, int] | npt.DTypeLike | None,
+        weights_zero_point: int = 0,
+    ) -> None:
+        if isinstance(weights, tuple) and len(weights) == 2 and _is_integer(weights[1]):
+            if weights_zero_point != 0:
+                raise LayoutError(f"the weights zero point must be given once: {weights[1]} beside the scales, and weights_zero_point={weights_zero_point!r}")
+            weights, weights_zero_point = weights
         object.__setattr__(self, "input", _scale_and_zero_point("input", input))
         object.__setattr__(self, "weights", _weight_scales(weights))
-        object.__setattr__(self, "output", _scale_and_zero_point("output", output))
+        object.__setattr__(self, "output", _output(output))
+        object.__setattr__(self, "weights_zero_point", _zero_point("weights", weights_zero_point))
 
-        largest = self._effective(max(self.weights))
-        if quantize_multiplier(largest)[1] > MAX_SHIFT:
-            raise LayoutError(
-                f"the effective multiplier input scale * weight scale / output scale must be below 2**{MAX_SHIFT}: "
-                f"{self.input[0]!r} * {max(self.weights)!r} / {self.output[0]!r} = {largest!r}"
-            )
+        self._check_multiplier(MAX_SHIFT, "")
         with np.errstate(over="ignore"):
             if not np.isfinite(self.float_scales()).all():
                 raise LayoutError(f"input scale * weight scale must be representable as a float32: {self.input[0]!r} * {max(self.weights)!r} is not")
 
-    def multipliers_and_shifts(self, channels: int | None = None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def multipliers_and_shifts(self, channels: int | None = None, dtype: npt.DTypeLike = "int8") -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Fixed-point effective multipliers: ``multiplier * 2**(shift - 31)`` is ``input * weights / output``.
 
         Parameters
         ----------
         channels : int, optional
             Number of output channels, to repeat a single weight scale. None: as many as there are weight scales.
+        dtype : dtype
+            Element type of the activations.
 
         Returns
         -------
@@ -104,7 +126,7 @@ class Quantization:
 
         Notes
         -----
-        TensorFlow Lite's `QuantizeMultiplier` on the product in double precision.
+        TensorFlow Lite's `QuantizeMultiplier` on the product in double precision; ``input * weights`` is rounded to float32 for uint8.
 
         Examples
         --------
@@ -112,12 +134,12 @@ class Quantization:
         >>> Quantization((1.0, 0), 1.0, (1.0, 0)).multipliers_and_shifts()
         (array([1073741824], dtype=int32), array([1], dtype=int32))
         """
-        pairs = np.array([quantize_multiplier(self._effective(scale)) for scale in self.weights], np.int32)
+        pairs = np.array([quantize_multiplier(self._effective(scale, dtype)) for scale in self.weights], np.int32)
         multipliers, shifts = np.repeat(pairs, self._repeats(channels), axis=0).T
         return np.ascontiguousarray(multipliers), np.ascontiguousarray(shifts)
 
     def float_scales(self, channels: int | None = None) -> npt.NDArray[np.float32]:
-        """Effective multipliers ``input * weights / output``, each operation in float32, as XNNPACK has them.
+        """Effective multipliers ``input * weights / output``, each operation in float32, as XNNPACK has them. Without an output scale: ``input * weights``.
 
         Parameters
         ----------
@@ -135,7 +157,7 @@ class Quantization:
         >>> Quantization((0.5, 0), 0.25, (1.0, 0)).float_scales(channels=2)
         array([0.125, 0.125], dtype=float32)
         """
-        scales = np.float32(self.input[0]) * np.array(self.weights, np.float32) / np.float32(self.output[0])
+        scales = np.float32(self.input[0]) * np.array(self.weights, np.float32) / np.float32(self._output_scale)
         return np.repeat(scales, self._repeats(channels))
 
     def check(self, dtype: npt.DTypeLike, channels: int) -> None:
@@ -151,7 +173,8 @@ class Quantization:
         Raises
         ------
         LayoutError
-            A zero point that `dtype` cannot hold; a number of weight scales other than 1 and `channels`.
+            A zero point that `dtype` cannot hold, or other than 0 for int16 and for weights of int8; a number of weight scales other than 1
+            and `channels`; an effective multiplier of 2**14 or more for int16.
 
         Examples
         --------
@@ -162,14 +185,34 @@ class Quantization:
         nd4jlike.errors.LayoutError: the input zero point must be an int8, -128 to 127: 128
         """
         limits = np.iinfo(np.dtype(dtype))
-        for name, (_, zero_point) in (("input", self.input), ("output", self.output)):
+        zero_points = {"input": self.input[1], "weights": self.weights_zero_point}
+        if isinstance(self.output, tuple):
+            zero_points["output"] = self.output[1]
+        for name, zero_point in zero_points.items():
+            if zero_point and (limits.bits == 16 or (name == "weights" and limits.min < 0)):
+                raise LayoutError(f"the {name} zero point must be 0 for {limits.dtype} inputs: {zero_point}")
             if not limits.min <= zero_point <= limits.max:
                 raise LayoutError(f"the {name} zero point must be an {limits.dtype}, {limits.min} to {limits.max}: {zero_point}")
+        if limits.bits == 16:
+            self._check_multiplier(MAX_SHIFT_INT16, " for int16 inputs")
         if len(self.weights) not in (1, channels):
             raise LayoutError(f"weight scales must be one or one for each output channel: {len(self.weights)} scales for {channels} channels")
 
-    def _effective(self, weight_scale: float) -> float:
-        return self.input[0] * weight_scale / self.output[0]
+    @property
+    def _output_scale(self) -> float:
+        return self.output[0] if isinstance(self.output, tuple) else 1.0
+
+    def _effective(self, weight_scale: float, dtype: npt.DTypeLike = "int8") -> float:
+        product = self.input[0] * weight_scale
+        return (float(np.float32(product)) if np.dtype(dtype) == np.uint8 else product) / self._output_scale
+
+    def _check_multiplier(self, limit: int, where: str) -> None:
+        largest = self._effective(max(self.weights))
+        if isinstance(self.output, tuple) and quantize_multiplier(largest)[1] > limit:
+            raise LayoutError(
+                f"the effective multiplier input scale * weight scale / output scale must be below 2**{limit}{where}: "
+                f"{self.input[0]!r} * {max(self.weights)!r} / {self.output[0]!r} = {largest!r}"
+            )
 
     def _repeats(self, channels: int | None) -> int:
         if channels is None or len(self.weights) == channels:
@@ -262,14 +305,33 @@ def _scale_and_zero_point(name: str, pair: tuple[float, int]) -> tuple[float, in
         scale, zero_point = pair
     except (TypeError, ValueError):
         raise LayoutError(f"{name} must be a pair (scale, zero_point): {pair!r}") from None
-    if isinstance(zero_point, (bool, np.bool_)) or not hasattr(zero_point, "__index__"):
-        raise LayoutError(f"the {name} zero point must be an integer: {zero_point!r}")
-    if not -(2**31) <= index(zero_point) < 2**31:
-        raise LayoutError(f"the {name} zero point must be an int32: {zero_point}")
+    zero_point = _zero_point(name, zero_point)
     scales = _scales(name, scale)
     if scales.ndim:
         raise LayoutError(f"the {name} scale must be one number: {scale!r}")
-    return scales.item(), index(zero_point)
+    return scales.item(), zero_point
+
+
+def _output(given: object) -> tuple[float, int] | Literal["float32"] | None:
+    if given is None:
+        return None
+    if isinstance(given, (str, type, np.dtype)):
+        if (given if isinstance(given, str) else given.__name__ if isinstance(given, type) else given.name) in ("float32", "float"):
+            return "float32"
+        raise LayoutError(f'output must be a pair (scale, zero_point), None for accumulators, or "float32": {given!r}')
+    return _scale_and_zero_point("output", given)  # type: ignore[arg-type]
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)) and getattr(value, "ndim", 0) == 0
+
+
+def _zero_point(name: str, value: Any) -> int:
+    if not _is_integer(value):
+        raise LayoutError(f"the {name} zero point must be an integer: {value!r}")
+    if not -(2**31) <= index(value) < 2**31:
+        raise LayoutError(f"the {name} zero point must be an int32: {value}")
+    return index(value)
 
 
 def _weight_scales(values: npt.ArrayLike) -> tuple[float, ...]:

@@ -71,6 +71,43 @@ def depthwise_int8(x, weights, bias, quantization, rounding, clamp=(-128, 127), 
     return result
 
 
+def depthwise_quantized(x, weights, bias, quantization, rounding, clamp=None, **geometry):
+    """Compute the result of a layer of any integer type, a `Quantization` telling its kind; arrays of Python integers, exact at any size.
+
+    `clamp`: bounds of the quantized or float32 result.
+    """
+    kind = np.asarray(x).dtype
+    bits = 64 if kind == np.int16 else 32
+    sums = accumulate(np.asarray(x, np.int64) - quantization.input[1], np.asarray(weights, np.int64) - quantization.weights_zero_point, **geometry)
+    sums = sums.astype(object) if bias is None else sums + np.asarray(bias, object)
+    sums = (sums + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    if quantization.output is None:
+        return sums.astype(f"int{bits}")
+    scales = np.broadcast_to(np.asarray(quantization.weights, np.float32), sums.shape[-1])
+    products = np.float32(quantization.input[0]) * scales
+    if quantization.output == "float32":
+        return np.clip(sums.astype(f"int{bits}").astype(np.float32) * products, *(np.float32(clamp) if clamp else ()))
+    scale, zero_point = quantization.output
+    result = np.empty(sums.shape, object)
+    for channel in range(sums.shape[-1]):
+        if rounding == "xnnpack":
+            values = sums[..., channel].astype(np.float32) * (products[channel] / np.float32(scale))
+            result[..., channel] = np.rint(values).astype(np.float64).astype(object)
+            continue
+        product = float(products[channel]) if kind == np.uint8 else float(np.float32(quantization.input[0])) * float(scales[channel])
+        multiplier, shift = quantize_multiplier(product / float(np.float32(scale)))
+        rescale = multiply_64_by_quantized_multiplier if kind == np.int16 else multiply_by_quantized_multiplier
+        result[..., channel] = np.vectorize(rescale, otypes=[object], excluded=[1, 2])(sums[..., channel], multiplier, shift)
+    return np.clip(result + zero_point, *(clamp or (np.iinfo(kind).min, np.iinfo(kind).max))).astype(kind)
+
+
+def multiply_64_by_quantized_multiplier(value, multiplier, shift):
+    """Apply TensorFlow Lite's rescaling of a 64-bit sum: 15 bits of the multiplier, one rounding; what leaves 32 bits is cut off."""
+    reduced = (multiplier + 2**15) // 2**16 if multiplier < 0x7FFF0000 else 0x7FFF
+    product = (value * reduced + 2 ** (14 - shift) + 2**63) % 2**64 - 2**63
+    return wrap32(product >> (15 - shift))
+
+
 def wrap32(value):
     """Two's complement of 32 bits."""
     return (value + 2**31) % 2**32 - 2**31

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-FLOAT32, FLOAT16, INT32, UINT8, INT16, INT8 = 0, 1, 2, 3, 7, 9
-TYPES = {"float32": FLOAT32, "float16": FLOAT16, "int32": INT32, "uint8": UINT8, "int16": INT16, "int8": INT8}
+FLOAT32, FLOAT16, INT32, UINT8, INT64, INT16, INT8 = 0, 1, 2, 3, 4, 7, 9
+TYPES = {"float32": FLOAT32, "float16": FLOAT16, "int32": INT32, "uint8": UINT8, "int64": INT64, "int16": INT16, "int8": INT8}
 ACTIVATIONS = {None: 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3, "tanh": 4}
 INPUT, WEIGHTS, BIAS, OUTPUT = range(4)
 

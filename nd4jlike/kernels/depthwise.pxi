@@ -2,7 +2,8 @@
 from cpython.pycapsule cimport PyCapsule_New
 from libc.string cimport memcpy, memset
 
-from nd4jlike.kernels.problem cimport BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, Family, KernelTable, Problem, Requantization
+from nd4jlike.kernels.problem cimport (
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 
 include "simd.pxi"
 include "depthwise_tile.pxi"

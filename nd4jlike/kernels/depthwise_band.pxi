@@ -1,8 +1,8 @@
 # Bands: the inputs of a few output rows, copied into scratch in the order in which a tile reads them.
 #
-# A band takes any layout in: strides of either sign, channels apart, repeated for a depth multiplier, widened from int8. Its size depends on
-# neither the height of the image nor the number of channels. An entry is one cell for each channel of a block; a folded entry has cells only
-# for the channels there are, so that one vector covers several neighbouring output columns.
+# A band takes any layout in: strides of either sign, channels apart, repeated for a depth multiplier, widened from int8, or from
+# uint8 as the int8 that is 128 less. Its size depends on neither the height of the image nor the number of channels. An entry is one cell for
+# each channel of a block; a folded entry has cells only for the channels there are, so that one vector covers several neighbouring output columns.
 
 cdef enum:
     # Bytes of a cell: one float32, or the int16 of two taps. A float64 takes twice as many.
@@ -36,9 +36,9 @@ cdef struct Source:
 cdef struct Job:
     const Problem *problem
     Axis rows, columns
-    # The element type and its bytes; bytes of a cell, and the cells of a vector.
+    # The element type and its bytes, and those of an output; bytes of a cell, and the cells of a vector.
     int element
-    Py_ssize_t itemsize, cell, lanes
+    Py_ssize_t itemsize, y_itemsize, cell, lanes
     # In bytes: batch, height, width, channel.
     Py_ssize_t x_strides[4]
     Py_ssize_t y_strides[4]
@@ -107,14 +107,27 @@ cdef inline Py_ssize_t line_bytes(const Job *job, const Cut *columns) noexcept n
     return columns.runs * columns.count * job.entry_bytes + VECTOR_BYTES
 
 
+cdef inline int flip_of(int element) noexcept nogil:
+    """The bits that make an int8, less by 128, of a uint8."""
+    return -128 if element == UINT8 else 0
+
+
 cdef inline void put_cells(vector *entry, const char *first, const char *second, Py_ssize_t lanes, int element) noexcept nogil:
-    """The cells of `lanes` neighbouring channels. `second` is the second tap of an int8 cell."""
+    """The cells of `lanes` neighbouring channels. `second` is the second tap of an integer cell."""
     if vector is vf32:
         entry[0] = load_as_f32(first, lanes, element)
     elif vector is vf64:
         entry[0] = load_f64(<const double *> first, lanes)
+    elif element == INT16:
+        entry[0] = load_cells_i16(<const short *> first, <const short *> second, lanes)
     else:
-        entry[0] = load_cells(<const signed char *> first, <const signed char *> second, lanes)
+        entry[0] = load_cells(<const signed char *> first, <const signed char *> second, flip_of(element), lanes)
+
+
+cdef inline int integer_cell(const char *first, const char *second, int element) noexcept nogil:
+    if element == INT16:
+        return cell_i32((<const short *> first)[0], (<const short *> second)[0])
+    return cell_i32((<const signed char *> first)[0] ^ flip_of(element), (<const signed char *> second)[0] ^ flip_of(element))
 
 
 cdef inline float as_float(const char *source, int element) noexcept nogil:
@@ -133,7 +146,7 @@ cdef inline void put_splat(vector *entry, const char *first, const char *second,
     elif vector is vf64:
         entry[0] = splat_f64((<const double *> first)[0])
     else:
-        entry[0] = splat_i32(cell_i32((<const signed char *> first)[0], (<const signed char *> second)[0]))
+        entry[0] = splat_i32(integer_cell(first, second, element))
 
 
 cdef inline void put_one(vector *entry, const char *first, const char *second, int element) noexcept nogil:
@@ -143,7 +156,7 @@ cdef inline void put_one(vector *entry, const char *first, const char *second, i
     elif vector is vf64:
         (<double *> entry)[0] = (<const double *> first)[0]
     else:
-        (<int *> entry)[0] = cell_i32((<const signed char *> first)[0], (<const signed char *> second)[0])
+        (<int *> entry)[0] = integer_cell(first, second, element)
 
 
 cdef inline vector *advance(vector *entry, Py_ssize_t byte_count) noexcept nogil:

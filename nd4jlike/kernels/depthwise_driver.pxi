@@ -23,12 +23,12 @@ cdef Need scratch_for(const Job *job, bint any_band, Py_ssize_t rows, Py_ssize_t
         column_cut = cut_axis(&job.columns, 0, columns, job.fold > 1)
         need.band = divide_up(row_cut.runs * row_cut.count * line_bytes(job, &column_cut), 64) * 64
     if not job.direct:
-        need.tile = rows * columns * (job.entry_bytes // job.cell) * job.itemsize
+        need.tile = rows * columns * (job.entry_bytes // job.cell) * job.y_itemsize
     return need
 
 
 cdef inline Py_ssize_t item_bytes(int element) noexcept nogil:
-    return 8 if element == FLOAT64 else 4 if element == FLOAT32 else 2 if element == FLOAT16 or element == BFLOAT16 else 1
+    return 8 if element == FLOAT64 else 4 if element == FLOAT32 else 1 if element == INT8 or element == UINT8 else 2
 
 
 cdef Py_ssize_t fold_of(const Job *job) noexcept nogil:
@@ -47,6 +47,7 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
     job.channels = problem.channels * problem.multiplier
     job.element = problem.element
     job.itemsize = item_bytes(problem.element)
+    job.y_itemsize = job.itemsize if problem.result == QUANTIZED else 8 if problem.result == SUMS and problem.element == INT16 else 4
     job.cell = 8 if vector is vf64 else CELL
     job.lanes = VECTOR_BYTES // job.cell
     if vector is not vi32:
@@ -60,12 +61,12 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
             taps_across = 2
     for i in range(4):
         job.x_strides[i] = problem.x_strides[i] * job.itemsize
-        job.y_strides[i] = problem.y_strides[i] * job.itemsize
+        job.y_strides[i] = problem.y_strides[i] * job.y_itemsize
     # The stride of one channel has no meaning.
     if problem.channels == 1:
         job.x_strides[3] = job.itemsize
     if job.channels == 1:
-        job.y_strides[3] = job.itemsize
+        job.y_strides[3] = job.y_itemsize
 
     job.rows = Axis(
         problem.out_height, problem.stride_height, problem.pad_top,
@@ -97,7 +98,7 @@ cdef Py_ssize_t prepare(Job *job, const Problem *problem, const vector *kind, bi
         job.skip = job.fold == 1
     job.blocks = divide_up(job.channels, job.lanes)
     job.entry_bytes = (job.channels if job.fold > 1 else job.lanes) * job.cell
-    job.direct = job.y_strides[3] == job.itemsize and (job.fold == 1 or job.y_strides[2] == job.channels * job.itemsize)
+    job.direct = job.y_strides[3] == job.y_itemsize and (job.fold == 1 or job.y_strides[2] == job.channels * job.y_itemsize)
 
     job.tile_rows = 1
     job.tile_columns = job.columns.outputs
@@ -161,19 +162,19 @@ cdef void patch_folded(
 
 cdef void scatter(const Job *job, const char *tile, char *y, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t channels) noexcept nogil:
     """From a dense tile of outputs to where they belong."""
-    cdef Py_ssize_t row, column, channel, pitch = job.entry_bytes // job.cell * job.itemsize
+    cdef Py_ssize_t row, column, channel, pitch = job.entry_bytes // job.cell * job.y_itemsize
     cdef const char *source
     cdef char *target
     for row in range(rows):
         for channel in range(channels):
-            source = tile + row * columns * pitch + channel * job.itemsize
+            source = tile + row * columns * pitch + channel * job.y_itemsize
             target = y + row * job.y_strides[1] + channel * job.y_strides[3]
             for column in range(columns):
-                if job.itemsize == 4:
+                if job.y_itemsize == 4:
                     memcpy(target + column * job.y_strides[2], source + column * pitch, 4)
-                elif job.itemsize == 2:
+                elif job.y_itemsize == 2:
                     memcpy(target + column * job.y_strides[2], source + column * pitch, 2)
-                elif job.itemsize == 8:
+                elif job.y_itemsize == 8:
                     memcpy(target + column * job.y_strides[2], source + column * pitch, 8)
                 else:
                     (target + column * job.y_strides[2])[0] = (source + column * pitch)[0]
@@ -196,7 +197,8 @@ cdef void run_tile(
     whole.pitch = job.columns.taps
     whole.lanes = channels
     whole.element = job.element
-    whole.rescaling = rescaling_of(job.problem)
+    whole.rescaling = (<const int *> job.problem.packed)[RESCALING]
+    whole.problem = job.problem
     if job.in_place and (channels == job.lanes or job.roomy):
         x = image
         origin = (row * job.rows.stride - job.rows.pad) * job.x_strides[1]
@@ -218,7 +220,7 @@ cdef void run_tile(
         whole.y_row = job.y_strides[1]
         whole.y_column = job.y_strides[2]
     else:
-        whole.y_column = job.entry_bytes // job.cell * job.itemsize
+        whole.y_column = job.entry_bytes // job.cell * job.y_itemsize
         whole.y_row = columns * whole.y_column
 
     done_rows = 0
@@ -257,11 +259,15 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
         limits[LOW] = splat_f64(problem.float_min)
         limits[HIGH] = splat_f64(problem.float_max)
     else:
-        two = (problem.input_zero_point & 0xFF) * 0x0101
+        # int16 has the zero point 0.
+        two = ((problem.input_zero_point ^ flip_of(problem.element)) & 0xFF) * 0x0101
         blank[BLANK_ELEMENTS] = splat_i32(cell_i32(two, two))
         blank[BLANK_CELLS] = splat_i32(cell_i32(problem.input_zero_point, problem.input_zero_point))
         limits[ZERO_POINT] = splat_i32(problem.output_zero_point)
-        if problem.rounding == 0:
+        if problem.result == REALS:
+            (<vf32 *> &limits[LOW])[0] = splat_f32(problem.float_min)
+            (<vf32 *> &limits[HIGH])[0] = splat_f32(problem.float_max)
+        elif problem.rounding == 0:
             limits[LOW] = splat_i32(low)
             limits[HIGH] = splat_i32(high)
         else:
@@ -387,7 +393,7 @@ cdef void pack_float(const Problem *problem, const void *weights, const void *bi
         pack_blocks(problem, <const float *> weights, <const float *> bias, packed)
 
 
-cdef inline int weight_s8(const Job *job, const signed char *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
+cdef inline int weight_of(const Job *job, const short *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
     """The weight at a row and column of the job's axes; 0 for the empty half of a cell."""
     if job.swapped:
         row, column = column, row
@@ -405,7 +411,7 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
     cdef long long products
     cdef Quads quads
     if prepare_quads(&quads, problem):
-        pack_quads(&quads, problem, <const signed char *> weights, <const int *> bias, requantization, <char *> packed)
+        pack_quads(&quads, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
         return
     prepare(&job, problem, <const vi32 *> NULL, True)
     for lane in range(job.blocks * LANES):
@@ -418,8 +424,8 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
             for column in range(job.columns.taps):
                 first_row = row * (2 if job.second_row else 1)
                 first_column = column * (2 if job.second_column else 1)
-                first = weight_s8(&job, <const signed char *> weights, first_row, first_column, channel)
-                second = weight_s8(&job, <const signed char *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
+                first = weight_of(&job, <const short *> weights, first_row, first_column, channel)
+                second = weight_of(&job, <const short *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
                 target[(CONSTANTS_S8 + row * job.columns.taps + column) * LANES] = cell_i32(first, second)
                 products += 128 * ((first if first > 0 else -first) + (second if second > 0 else -second))
                 folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point, first + second))
@@ -432,11 +438,81 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
         (<float *> target)[SCALE * LANES] = requantization.scales[channel] if channel >= 0 and requantization.scales != NULL else 0
     memset(packed, 0, HEADER_BYTES)
     (<int *> packed)[FINITE_FLAG] = True
-    (<int *> packed)[PLAIN_FLAG] = plain
+    (<int *> packed)[RESCALING] = (
+        AS_IS if problem.result == SUMS else REAL if problem.result == REALS else ONCE if problem.rounding == 1 else PLAIN if plain else TWICE)
     if plain:
         for lane in range(job.blocks * LANES):
             target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
             target[LEFT * LANES] = (1 << target[RIGHT * LANES]) >> 1
+
+
+cdef void pack_s16(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
+    """TensorFlow Lite's rescaling of int16: a multiplier of 15 bits, one rounding, a half going up."""
+    cdef Job job
+    cdef int *block = <int *> (<char *> packed + HEADER_BYTES)
+    cdef int *target
+    cdef Py_ssize_t lane, channel, row, column, first_row, first_column
+    cdef int first, second, multiplier, right, short_suffices = problem.result != SUMS
+    cdef long long products, offset
+    prepare(&job, problem, <const vi32 *> NULL, True)
+    for lane in range(job.blocks * LANES):
+        channel = channel_of(&job, lane)
+        target = block + lane // LANES * job.block_vectors * LANES
+        (<long long *> (target + LONG_BIAS * LANES))[lane % LANES] = offset = (<const long long *> bias)[channel] if bias != NULL and channel >= 0 else 0
+        target += lane % LANES
+        products = 0
+        for row in range(job.rows.taps):
+            for column in range(job.columns.taps):
+                first_row = row * (2 if job.second_row else 1)
+                first_column = column * (2 if job.second_column else 1)
+                first = weight_of(&job, <const short *> weights, first_row, first_column, channel)
+                second = weight_of(&job, <const short *> weights, first_row + (job.second_row > 0), first_column + (job.second_column > 0), channel)
+                target[(CONSTANTS_S8 + row * job.columns.taps + column) * LANES] = cell_i32(first, second)
+                products += 32768 * ((first if first > 0 else -first) + (second if second > 0 else -second))
+        target[BIAS * LANES] = <int> offset
+        multiplier = right = 0
+        if channel >= 0 and requantization.multipliers != NULL:
+            multiplier = requantization.multipliers[channel]
+            multiplier = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
+            right = 15 - requantization.shifts[channel]
+        target[MULTIPLIER * LANES] = multiplier
+        target[LEFT * LANES] = 0
+        target[RIGHT * LANES] = right
+        (<float *> target)[SCALE * LANES] = requantization.scales[channel] if channel >= 0 and requantization.scales != NULL else 0
+        # The sum fits 32 bits, and one doubling high multiplication rescales it.
+        short_suffices = short_suffices and -SHORT_SUM < offset < SHORT_SUM and products + (offset if offset > 0 else -offset) < SHORT_SUM
+        short_suffices = short_suffices and (channel < 0 or problem.result != QUANTIZED or 16 <= right <= 31)
+    memset(packed, 0, HEADER_BYTES)
+    (<int *> packed)[FINITE_FLAG] = True
+    (<int *> packed)[RESCALING] = LONG if not short_suffices else REAL if problem.result == REALS else SHORT
+    for lane in range(job.blocks * LANES if short_suffices and problem.result == QUANTIZED else 0):
+        target = block + lane // LANES * job.block_vectors * LANES + lane % LANES
+        target[MULTIPLIER * LANES] <<= 31 - target[RIGHT * LANES]
+
+
+cdef Py_ssize_t scratch_bytes_s16(const Problem *problem) noexcept nogil:
+    cdef Job job
+    return prepare(&job, problem, <const vi32 *> NULL, True)
+
+
+cdef Py_ssize_t packed_bytes_s16(const Problem *problem) noexcept nogil:
+    cdef Job job
+    prepare(&job, problem, <const vi32 *> NULL, True)
+    return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
+
+
+cdef void run_s16(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    run(problem, <const vi32 *> (<const char *> problem.packed + HEADER_BYTES), <const char *> x, <char *> y, <char *> scratch, begin, end)
+
+
+cdef bint reads_halo_s16(const Problem *problem) noexcept nogil:
+    return True
+
+
+cdef const char *kernel_s16(const Problem *problem) noexcept nogil:
+    if problem.packed != NULL and (<const int *> problem.packed)[RESCALING] == LONG:
+        return b"through bands, two taps a product, sums of 64 bits"
+    return b"through bands, two taps a product"
 
 
 cdef const char *kernel_float(const Problem *problem) noexcept nogil:
@@ -477,5 +553,6 @@ cdef object export(const char *isa):
     table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
     floats.lanes = LANES // 2
     table.families[FLOAT64] = floats
-    table.families[INT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
+    table.families[INT8] = table.families[UINT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
+    table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, run_s16)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

@@ -110,6 +110,8 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
+    if problem.element != INT8 or problem.result != QUANTIZED:
+        return False
     if (problem.x_strides[3] != 1 and problem.channels > 1) or (problem.y_strides[3] != 1 and channels > 1) or channels < 1 or problem.out_width < 1:
         return False
     job.channels = channels
@@ -149,7 +151,7 @@ cdef Py_ssize_t packed_bytes_quads(const Quads *job) noexcept nogil:
 
 
 cdef void pack_quads(
-    Quads *job, const Problem *problem, const signed char *weights, const int *bias, const Requantization *requantization, char *packed,
+    Quads *job, const Problem *problem, const short *weights, const int *bias, const Requantization *requantization, char *packed,
 ) noexcept nogil:
     cdef int *vectors
     cdef int *cell

@@ -8,21 +8,30 @@ cdef enum:
     WIDE = 8
     NARROW = 4
 
-# How sums are rescaled. PLAIN gives TensorFlow Lite's bits at less cost, where shifts and sums allow; the packed header tells.
+# How sums are rescaled; the packed header tells. PLAIN gives TensorFlow Lite's bits at less cost, where shifts and sums allow.
 cdef enum:
     TWICE
     ONCE
     PLAIN
+    # int16, where shifts and sums allow; and whatever has sums of 64 bits, one lane at a time.
+    SHORT
+    LONG
+    # Not at all, and to float32.
+    AS_IS
+    REAL
 
 cdef enum:
-    # Before the first packed block: whether all weights are finite, whether the rescaling may be PLAIN, whether it is a problem for quads.
+    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether it is a problem for quads.
     HEADER_BYTES = 64
     FINITE_FLAG = 0
-    PLAIN_FLAG = 1
+    RESCALING = 1
     QUADS_FLAG = 2
     # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30
+    # Beyond any sum that SHORT takes; cells of int16 inputs and int8 weights that never reach it.
+    SHORT_SUM = 0x7FFFFFFF
+    LONG_CELLS = 128
 
 # Vectors of a block before its weights. Floats have the bias only.
 cdef enum:
@@ -32,7 +41,9 @@ cdef enum:
     LEFT
     RIGHT
     SCALE
-    CONSTANTS_S8
+    # LONG: the bias, two vectors of 64-bit lanes.
+    LONG_BIAS
+    CONSTANTS_S8 = LONG_BIAS + 2
     CONSTANTS_FLOAT = 1
 
 # Vectors that all blocks share: the bounds of an output (int8: before the zero point is added, float32 numbers if the scale is), the zero point.
@@ -55,10 +66,7 @@ cdef struct Patch:
     Py_ssize_t lanes
     int element
     int rescaling
-
-
-cdef inline int rescaling_of(const Problem *problem) noexcept nogil:
-    return ONCE if problem.rounding == 1 else PLAIN if (<const int *> problem.packed)[PLAIN_FLAG] else TWICE
+    const Problem *problem
 
 
 cdef inline bint plain_suffices(int shift, long long products, int bias) noexcept nogil:
@@ -87,6 +95,7 @@ cdef inline void tile(
     cdef vector total[WIDE]
     cdef vector weight, rescaled, low, high, zero_point, multiplier, left, right
     cdef vf32 scale
+    cdef int flip
     cdef const char *cell
     cdef Py_ssize_t row, column
     cdef int i
@@ -114,25 +123,85 @@ cdef inline void tile(
     else:
         # The zero point is added to what is clamped already: no sum can overflow.
         zero_point = limits[ZERO_POINT]
+        flip = flip_of(patch.element)
         if patch.rescaling == PLAIN:
             multiplier = block[MULTIPLIER]
             left = block[LEFT]
             right = block[RIGHT]
             for i in range(outputs):
                 rescaled = requantize_plain(total[i], multiplier, left, right)
-                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, flip, patch.lanes)
         elif patch.rescaling == TWICE:
             multiplier = block[MULTIPLIER]
             left = block[LEFT]
             right = block[RIGHT]
             for i in range(outputs):
                 rescaled = requantize_tflite(total[i], multiplier, left, right)
-                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, patch.lanes)
-        else:
+                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, flip, patch.lanes)
+        elif patch.rescaling == ONCE:
             scale = (<const vf32 *> (block + SCALE))[0]
             for i in range(outputs):
                 rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
-                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, patch.lanes)
+                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, flip, patch.lanes)
+        elif patch.rescaling == SHORT:
+            multiplier = block[MULTIPLIER]
+            for i in range(outputs):
+                store_i16(<short *> (y + places.y[i]), min_i32(max_i32(high_multiply(total[i], multiplier), low), high), patch.lanes)
+        elif patch.rescaling == AS_IS:
+            for i in range(outputs):
+                store_i32(<int *> (y + places.y[i]), total[i], patch.lanes)
+        else:
+            scale = (<const vf32 *> (block + SCALE))[0]
+            for i in range(outputs):
+                store_f32(
+                    <float *> (y + places.y[i]), at_most_f32(at_least_f32(scaled(total[i], scale), (<vf32 *> &low)[0]), (<vf32 *> &high)[0]), patch.lanes)
+
+
+cdef void finish_long(const Patch *patch, const vi32 *block, const long long *sums, char *y) noexcept nogil:
+    """One output vector of int16 inputs from sums of 64 bits."""
+    cdef const Problem *problem = patch.problem
+    cdef Py_ssize_t lane
+    cdef long long total
+    cdef float number
+    cdef int value
+    for lane in range(patch.lanes):
+        total = wrapping_add_64(sums[lane], (<const long long *> (block + LONG_BIAS))[lane])
+        if problem.result == SUMS:
+            (<long long *> y)[lane] = total
+        elif problem.result == REALS:
+            number = <float> total * (<const float *> (block + SCALE))[lane]
+            (<float *> y)[lane] = min(max(number, problem.float_min), problem.float_max)
+        else:
+            # MULTIPLIER has 15 bits, RIGHT is at least 1: one half goes up.
+            total = wrapping_multiply_64(total, (<const int *> (block + MULTIPLIER))[lane])
+            total = wrapping_add_64(total, 1LL << ((<const int *> (block + RIGHT))[lane] - 1))
+            value = <int> (total >> (<const int *> (block + RIGHT))[lane])
+            (<short *> y)[lane] = <short> min(max(value, problem.quantized_min), problem.quantized_max)
+
+
+cdef void patch_long(const Patch *patch, const vi32 *block, const vi32 *weights, const char *x, char *y) noexcept nogil:
+    """int16 inputs one output vector at a time: sums of 32 bits move into 64 before they can overflow."""
+    cdef long long sums[LANES]
+    cdef vi32 total
+    cdef Py_ssize_t output, row, column, last, lane
+    cdef const char *first
+    cdef const char *cell
+    for output in range(patch.rows * patch.columns):
+        first = x + output // patch.columns * patch.x_row + output % patch.columns * patch.x_column
+        memset(sums, 0, sizeof(sums))
+        for row in range(patch.tap_rows):
+            cell = first + row * patch.tap_row
+            column = 0
+            while column < patch.tap_columns:
+                last = min(column + LONG_CELLS, patch.tap_columns)
+                total = splat_i32(0)
+                while column < last:
+                    total = dot_i16(total, (<const vi32 *> cell)[0], weights[row * patch.pitch + column])
+                    cell += patch.tap_column
+                    column += 1
+                for lane in range(LANES):
+                    sums[lane] += (<const int *> &total)[lane]
+        finish_long(patch, block, sums, y + output // patch.columns * patch.y_row + output % patch.columns * patch.y_column)
 
 
 cdef void patch_any(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
@@ -230,7 +299,11 @@ cdef void patch_3x3(
 
 cdef void patch_outputs(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
     """Every output of a patch, by the fastest tile that fits it."""
-    if vector is not vi32:
+    if vector is vi32:
+        if patch.rescaling == LONG:
+            patch_long(patch, block, weights, x, y)
+            return
+    else:
         if (
             patch.tap_rows == 3 and patch.tap_columns == 3 and patch.rows >= 2 and patch.columns >= NARROW
             and patch.x_row == patch.tap_row and patch.x_column == patch.tap_column

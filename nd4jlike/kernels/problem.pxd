@@ -10,12 +10,22 @@ cdef extern from "elements.h":
         FLOAT16
         BFLOAT16
         INT8
+        UINT8
+        INT16
         ELEMENTS
 
 
+# Of integers: the result has the element type of the input, is the sums as they are (32 bits, 64 of int16), or float32.
+cdef enum:
+    QUANTIZED
+    SUMS
+    REALS
+
+
 cdef struct Problem:
-    # Of input and output.
+    # Of the input, and of the output where the result is QUANTIZED.
     int element
+    int result
     Py_ssize_t batch, height, width, channels, multiplier
     Py_ssize_t out_height, out_width
     Py_ssize_t kernel_height, kernel_width
@@ -41,6 +51,7 @@ cdef struct Problem:
 
     # Clamp of the fused activation: on the float result, or on the quantized one (zero point added).
     float float_min, float_max
+    # uint8 numbers are less by 128 here: zero points and clamp are those of the int8 whose bits differ in the first one.
     int quantized_min, quantized_max
     int input_zero_point, output_zero_point
     # 0: TensorFlow Lite's double rounding, 1: XNNPACK's float scale (ADR 0006).
@@ -64,7 +75,8 @@ cdef struct Family:
     Py_ssize_t (*packed_bytes)(const Problem *problem) noexcept nogil
     # The format may depend on everything but addresses, batch and halo: one packing serves one launch.
     # weights: dense [kernel_height][kernel_width][channels*multiplier]; bias: [channels*multiplier] or NULL.
-    # float32 for float16 and bfloat16, an int32 bias for int8; else of the element type.
+    # Weights are float32 for float16 and bfloat16, int16 for integers, -255 to 255, their zero point subtracted; else of the element type.
+    # The bias is int32 for int8 and uint8, int64 for int16, float32 for float16 and bfloat16; else of the element type.
     void (*pack)(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil
     # Bytes of scratch one call of run needs; 0 when it reads and writes in place. Alignment 64.
     Py_ssize_t (*scratch_bytes)(const Problem *problem) noexcept nogil

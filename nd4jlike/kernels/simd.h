@@ -41,6 +41,8 @@ typedef uint16_t vhalves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2
 typedef double vf64 __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 typedef int64_t vi64 __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 typedef int8_t vi8 __attribute__((vector_size(LANES), aligned(1), may_alias));
+/* One int16 a lane. */
+typedef int16_t vshort __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
 
 /* Inlined whatever the size: called with constants, the branches on them and the loops over registers disappear. */
 #define WORD static inline __attribute__((always_inline, unused))
@@ -426,25 +428,55 @@ WORD vf64 at_most_f64(vf64 value, vf64 bound)
 WORD vf64 load_f64(const double *source, ptrdiff_t count) { return (vf64)load_f32((const float *)source, 2 * count); }
 WORD void store_f64(double *target, vf64 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, 2 * count); }
 
-/* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. */
-WORD vi32 load_cells(const int8_t *first, const int8_t *second, ptrdiff_t count)
+/* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. `flip`: bits to change in each byte. */
+WORD vi32 load_cells(const int8_t *first, const int8_t *second, int flip, ptrdiff_t count)
 {
-    vi32 low = widen_i8(count >= LANES ? *(const vi8 *)first : load_part_i8(first, count));
-    vi32 high = widen_i8(count >= LANES ? *(const vi8 *)second : load_part_i8(second, count));
+    vi8 bits = (int8_t)flip - (vi8){0};
+    vi32 low = widen_i8((count >= LANES ? *(const vi8 *)first : load_part_i8(first, count)) ^ bits);
+    vi32 high = widen_i8((count >= LANES ? *(const vi8 *)second : load_part_i8(second, count)) ^ bits);
+    return (low & 0xFFFF) | (vi32)((vu32)high << 16);
+}
+
+WORD vshort load_i16(const int16_t *source, ptrdiff_t count)
+{
+    vshort value = {0};
+    if (count >= LANES)
+        return *(const vshort *)source;
+    memcpy(&value, source, (size_t)count * sizeof *source);
+    return value;
+}
+
+WORD vi32 load_cells_i16(const int16_t *first, const int16_t *second, ptrdiff_t count)
+{
+    vi32 low = __builtin_convertvector(load_i16(first, count), vi32), high = __builtin_convertvector(load_i16(second, count), vi32);
     return (low & 0xFFFF) | (vi32)((vu32)high << 16);
 }
 
 WORD int32_t cell_i32(int first, int second) { return (int32_t)(((uint32_t)first & 0xFFFFu) | ((uint32_t)second << 16)); }
 
 /* Lanes are within int8 already. */
-WORD void store_i8(int8_t *target, vi32 value, ptrdiff_t count)
+WORD void store_i8(int8_t *target, vi32 value, int flip, ptrdiff_t count)
 {
-    vi8 bytes = narrow_i32(value);
+    vi8 bytes = narrow_i32(value) ^ ((int8_t)flip - (vi8){0});
     if (count >= LANES)
         *(vi8 *)target = bytes;
     else
         store_part_i8(target, bytes, count);
 }
+
+/* Lanes are within int16 already. */
+WORD void store_i16(int16_t *target, vi32 value, ptrdiff_t count)
+{
+    vshort halves = __builtin_convertvector(value, vshort);
+    if (count >= LANES)
+        *(vshort *)target = halves;
+    else
+        memcpy(target, &halves, (size_t)count * sizeof *target);
+}
+
+WORD void store_i32(int32_t *target, vi32 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, count); }
+
+WORD vf32 scaled(vi32 sum, vf32 scale) { return __builtin_convertvector(sum, vf32) * scale; }
 
 /* TensorFlow Lite's MultiplyByQuantizedMultiplier with double rounding. `left` and `right` in 0..31, one of them 0. */
 WORD vi32 requantize_tflite(vi32 sum, vi32 multiplier, vi32 left, vi32 right)
@@ -677,8 +709,8 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
 {
     (void)ordered;
     for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, count - i);
-        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, count - i);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
+        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, 0, count - i);
     }
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
@@ -725,5 +757,7 @@ WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); 
 /* Arithmetic that wraps, for the constants folded into the bias. */
 WORD int32_t wrapping_add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 WORD int32_t wrapping_multiply(int32_t a, int32_t b) { return (int32_t)((uint32_t)a * (uint32_t)b); }
+WORD long long wrapping_add_64(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
+WORD long long wrapping_multiply_64(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
 
 #endif

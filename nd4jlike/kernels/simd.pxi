@@ -20,9 +20,14 @@ cdef extern from "simd.h" nogil:
     vf32 at_most_f32(vf32 value, vf32 bound)
     vi32 min_i32(vi32 a, vi32 b)
     vi32 max_i32(vi32 a, vi32 b)
-    vi32 load_cells(const signed char *first, const signed char *second, Py_ssize_t count)
+    vi32 load_cells(const signed char *first, const signed char *second, int flip, Py_ssize_t count)
+    vi32 load_cells_i16(const short *first, const short *second, Py_ssize_t count)
     int cell_i32(int first, int second)
-    void store_i8(signed char *target, vi32 value, Py_ssize_t count)
+    void store_i8(signed char *target, vi32 value, int flip, Py_ssize_t count)
+    void store_i16(short *target, vi32 value, Py_ssize_t count)
+    void store_i32(int *target, vi32 value, Py_ssize_t count)
+    vf32 scaled(vi32 sum, vf32 scale)
+    vi32 high_multiply(vi32 a, vi32 b)
     vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
     vi32 requantize_tflite(vi32 sum, vi32 multiplier, vi32 left, vi32 right)
     vi32 requantize_plain(vi32 sum, vi32 multiplier, vi32 half, vi32 right)
@@ -57,6 +62,8 @@ cdef extern from "simd.h" nogil:
     vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
     int wrapping_add(int a, int b)
     int wrapping_multiply(int a, int b)
+    long long wrapping_add_64(long long a, long long b)
+    long long wrapping_multiply_64(long long a, long long b)
 
 
 # float64 kernels compute on vf64, those of the shorter float types on vf32, int8 kernels on vi32: one text for all.
