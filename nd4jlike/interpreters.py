@@ -309,7 +309,11 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
     if reference not in ("auto", *packages):
         raise LayoutError(f"reference of .{model.format} models must be one of {', '.join(('auto', *packages))}: {reference!r}")
     complaints: list[Nd4jLikeError] = []
-    for name in [reference] if reference != "auto" else list(packages):
+    names = [reference] if reference != "auto" else list(packages)
+    # tflite-micro loads uint8 layers and fails when they run.
+    if reference == "auto" and "tflite-micro" in names and any(layer.dtype == "uint8" for layer in model.layers):
+        names.remove("tflite-micro")
+    for name in names:
         try:
             return packages[name](model.content, model.tensor_bytes)
         except Nd4jLikeError as error:
@@ -364,9 +368,11 @@ def _one_layer(schema: Any, layer: DepthwiseLayer, shape: tuple[int, ...], copie
 
     x_scale, scales, y_scale = ((1.0, 0), (1.0,), (1.0, 0)) if quantization is None else (quantization.input, quantization.weights, quantization.output)
     tensor(dtype, shape, None, *x_scale)
-    tensor(layer.weights.dtype, (1, *layer.kernel, outputs), layer.weights, scales, axis=3)
+    zero_point = quantization.weights_zero_point if quantization else 0
+    # XNNPACK takes one scale of uint8 weights along the first axis only.
+    tensor(layer.weights.dtype, (1, *layer.kernel, outputs), layer.weights, scales, zero_point, axis=0 if layer.dtype == "uint8" else 3)
     # A bias always, of zeros where the layer has none: XNNPACK crashes without.
-    bias = layer.bias if layer.bias is not None else np.zeros(outputs, np.float32 if quantization is None else np.int32)
+    bias = layer.bias if layer.bias is not None else np.zeros(outputs, {"float32": "float32", "int16": "int64"}.get(layer.dtype, "int32"))
     tensor(bias.dtype, (outputs,), bias, np.float32(x_scale[0]) * np.array(scales, np.float32))
 
     options = schema.DepthwiseConv2DOptionsT()

@@ -660,8 +660,9 @@ def _accumulator(layer: _Layer, run: Callable[[_Layer], _Array], index: tuple[in
     bias = np.zeros(outputs, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
     known = 0
     for shift in (24, 17, 10, 3, 0):
-        quantization = Quantization((1.0, layer.quantization.input[1]), 1.0, (2.0**shift, zero_point))
-        probe = dataclasses.replace(layer, bias=(bias - known).astype(np.int32), quantization=quantization, activation=None)
+        quantization = Quantization((1.0, layer.quantization.input[1]), 1.0, (2.0**shift, zero_point), layer.quantization.weights_zero_point)
+        bias_then = (bias - known).astype(np.int64 if layer.dtype == "int16" else np.int32)
+        probe = dataclasses.replace(layer, bias=bias_then, quantization=quantization, activation=None)
         known += (int(run(probe)[index]) - zero_point) << shift
     return known
 

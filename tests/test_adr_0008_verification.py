@@ -90,6 +90,17 @@ def test_d1_generated_layers(dtype, options, reference, tmp_path):
     assert report.passed, report.verdict
 
 
+@pytest.mark.parametrize(("dtype", "rounding"), [("uint8", "both"), ("uint8", "tflite"), ("int16", "tflite")])
+@pytest.mark.parametrize("options", [{}, {"multiplier": 3, "activation": "relu6"}, {"stride": (2, 2), "shape": (2, 7, 8, 17)}, {"bias": False}])
+def test_d1_generated_layers_of_other_integers(dtype, rounding, options, tmp_path):
+    """D1: each layer is fed what it saw in the reference interpreter: uint8 in LiteRT's, int16 in TensorFlow Lite Micro's."""
+    litert()
+    report = verify(file_of(tmp_path, tiny_models.depthwise(dtype, **options).model), runs=2, rounding=rounding)
+    assert report.passed, report.verdict
+    assert report.reference.startswith("ai-edge-litert" if dtype == "uint8" else "tflite-micro")
+    assert f"{dtype} layers" in report.verdict
+
+
 def test_d2_blazeface():
     """D2: ai-edge-litert with its reference kernels for what tflite-micro cannot run: float16 weights behind DEQUANTIZE."""
     litert()

@@ -100,17 +100,19 @@ def bad_models(tmp_path):
     content = tiny_models.pack(tiny_models.depthwise().model)
     tanh = tiny_models.depthwise()
     tanh.options.fusedActivationFunction = tiny_models.ACTIVATIONS["tanh"]
-    strange = tiny_models.depthwise("uint8")
+    unknown = tiny_models.depthwise()
+    unknown.graph.tensors[tiny_models.INPUT].type = tiny_models.TYPES["int64"]
+    strange = tiny_models.depthwise()
+    strange.graph.tensors[tiny_models.INPUT].type = tiny_models.TYPES["int32"]
     strange.graph.tensors[tiny_models.OUTPUT].name = "two\nlines\x1b[31m"
     cases = {
         "none.tflite": (tiny_models.pack(tiny_models.relu()), "no DEPTHWISE_CONV_2D in this model"),
         "short.tflite": (content[: len(content) // 2], "damaged or truncated TensorFlow Lite model"),
         "empty.tflite": (b"", "not a TensorFlow Lite model"),
         "image.png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "not a TensorFlow Lite model"),
-        "uint8.tflite": (tiny_models.pack(tiny_models.depthwise("uint8").model), "input UINT8"),
-        "int16.tflite": (tiny_models.pack(tiny_models.depthwise("int16").model), "input INT16"),
+        "int64.tflite": (tiny_models.pack(unknown.model), "input INT64"),
         "tanh.tflite": (tiny_models.pack(tanh.model), "fused activation TANH is not supported"),
-        "strange.tflite": (tiny_models.pack(strange.model), r"\(two lines\?\[31m\): input UINT8"),
+        "strange.tflite": (tiny_models.pack(strange.model), r"\(two lines\?\[31m\): input INT32"),
     }
     for name, (data, message) in cases.items():
         (tmp_path / name).write_bytes(data)

@@ -107,8 +107,11 @@ def depthwise(
     graph = subgraph(model)
     quantized = dtype != "float32"
     if quantized:
-        weights = random.integers(-127, 128, (1, *kernel, outputs)).astype(dtype if dtype != "uint8" else "int8")
-        values = random.integers(-5000, 5000, outputs).astype("int32")
+        weights = random.integers(-127, 128, (1, *kernel, outputs)).astype("int8")
+        values = random.integers(-5000, 5000, outputs).astype("int64" if dtype == "int16" else "int32")
+        if dtype == "uint8":
+            weights = (weights + np.int16(128)).astype("uint8")
+            per_channel = False
         scales = random.uniform(0.005, 0.02, outputs if per_channel else 1)
     else:
         weights, values, scales = random.standard_normal((1, *kernel, outputs), "float32"), random.standard_normal(outputs, "float32"), None
@@ -116,10 +119,11 @@ def depthwise(
     def quantization(scale, zero_point):
         return {"scales": scale, "zero_points": zero_point} if quantized else {}
 
-    tensor(model, graph, "input", dtype, shape, **quantization(0.05, 3))
-    tensor(model, graph, "weights", dtype, weights.shape, values=weights, **quantization(scales, 0), axis=3)
-    tensor(model, graph, "bias", "int32" if quantized else "float32", (outputs,), values=values, **quantization(0.05 * scales if quantized else None, 0))
-    tensor(model, graph, "output", dtype, (batch, *made, outputs), **quantization(0.09, -7))
+    zero_points = {"uint8": (131, 120, 121), "int16": (0, 0, 0)}.get(dtype, (3, 0, -7))
+    tensor(model, graph, "input", dtype, shape, **quantization(0.05, zero_points[0]))
+    tensor(model, graph, "weights", str(weights.dtype), weights.shape, values=weights, **quantization(scales, zero_points[1]), axis=3)
+    tensor(model, graph, "bias", str(values.dtype), (outputs,), values=values, **quantization(0.05 * scales if quantized else None, 0))
+    tensor(model, graph, "output", dtype, (batch, *made, outputs), **quantization(0.09, zero_points[2]))
     options = schema().DepthwiseConv2DOptionsT()
     options.padding = 0 if same else 1
     options.strideH, options.strideW = stride

@@ -45,6 +45,8 @@ _DTYPES = {
     "UINT32": "<u4",
     "UINT16": "<u2",
 }
+# By the type of input and output: that of the weights, and of the bias.
+_KINDS = {"FLOAT32": ("FLOAT32", "FLOAT32"), "INT8": ("INT8", "INT32"), "UINT8": ("UINT8", "INT32"), "INT16": ("INT8", "INT64")}
 _ACTIVATIONS = {"NONE": None, "RELU": "relu", "RELU_N1_TO_1": "relu_n1_to_1", "RELU6": "relu6"}
 _PADDINGS = {"SAME": "same", "VALID": "valid"}
 
@@ -105,11 +107,11 @@ class DepthwiseLayer:
     input_shape, output_shape : tuple of int
         (N, H, W, C) as the file says; an open batch is 1.
     dtype : str
-        Of input and output: ``"int8"`` or ``"float32"``.
+        Of input and output: ``"int8"``, ``"uint8"``, ``"int16"`` (with int8 weights) or ``"float32"``.
     weights : numpy.ndarray
         (kernel height, kernel width, channels, multiplier), read-only; dequantized where the file has a DEQUANTIZE before them.
     bias : numpy.ndarray or None
-        (channels * multiplier,), int32 or float32.
+        (channels * multiplier,), int32, int64 for int16, or float32.
     quantization : Quantization or None
         None for float32.
     stride, dilation : tuple of int
@@ -179,6 +181,7 @@ class DepthwiseLayer:
             weights_format="HWCM",
             activation=self.activation,
             quantization=self.quantization,
+            dtype=self.dtype,
             **options,
         )
 
@@ -242,7 +245,7 @@ def depthwise_layers(path: str | os.PathLike[str] | bytes) -> list[DepthwiseLaye
     LayoutError
         For a file that is no TensorFlow Lite model, is damaged, or holds a depthwise layer that breaks a rule of its own format.
     DTypeError
-        For a depthwise layer of element types other than float32 and int8; it names the layer.
+        For a depthwise layer of element types that no kernel here takes; it names the layer.
     MissingLibraryError
         Without the `tflite` package.
     OSError
@@ -477,15 +480,17 @@ class _Subgraph:
             raise LayoutError(f"depthwise layer {self.number}/{index}: it takes an input, weights and an optional bias, and makes one output")
         x, y, weights = self.tensors[operator.Inputs(0)], self.tensors[operator.Outputs(0)], self.tensors[operator.Inputs(1)]
         where = f"depthwise layer {self.number}/{index} ({y.name})"
-        if x.type not in ("FLOAT32", "INT8") or y.type != x.type or weights.type != x.type:
-            raise DTypeError(f"{where}: input {x.type}, weights {weights.type}, output {y.type}; supported are all FLOAT32 or all INT8")
-        dtype = "int8" if x.type == "INT8" else "float32"
+        if x.type not in _KINDS or y.type != x.type or weights.type != _KINDS[x.type][0]:
+            raise DTypeError(
+                f"{where}: input {x.type}, weights {weights.type}, output {y.type}; supported are all FLOAT32, all INT8, all UINT8, and INT16 with INT8 weights"
+            )
+        dtype = x.type.lower()
 
         kernel = self.values(operator.Inputs(1), f"{where}: its weights")
         bias = None
         if operator.InputsLength() == 3 and operator.Inputs(2) >= 0:
             bias = self.values(operator.Inputs(2), f"{where}: its bias")
-            expected = "INT32" if dtype == "int8" else "FLOAT32"
+            expected = _KINDS[x.type][1]
             if self.tensors[operator.Inputs(2)].type != expected:
                 raise DTypeError(f"{where}: bias {self.tensors[operator.Inputs(2)].type}; {expected} belongs to {x.type}")
         if len(x.shape) != 4 or len(y.shape) != 4 or kernel.ndim != 4 or kernel.shape[0] != 1 or 0 in kernel.shape:
@@ -505,7 +510,7 @@ class _Subgraph:
         if options.DepthMultiplier() not in (0, outputs // channels):
             raise LayoutError(f"{where}: depth multiplier {options.DepthMultiplier()}, but {outputs} weights for {channels} channels")
         padding = _supported(options.Padding(), _names(self.reader.tflite.Padding), _PADDINGS, f"{where}: padding")
-        quantization = self.quantization(x, weights, y, outputs, where) if dtype == "int8" else None
+        quantization = self.quantization(x, weights, y, outputs, where) if dtype != "float32" else None
         return DepthwiseLayer(
             name=y.name,
             subgraph=self.number,
@@ -581,20 +586,20 @@ class _Subgraph:
 
     @staticmethod
     def quantization(x: _Tensor, weights: _Tensor, y: _Tensor, outputs: int, where: str) -> Quantization:
-        """Read the scales and zero points of an int8 layer."""
+        """Read the scales and zero points of a layer."""
         pairs = []
         for what, tensor in (("input", x), ("output", y)):
             scales, zero_points, _ = tensor.scales()
             if len(scales) != 1:
-                raise LayoutError(f"{where}: {len(scales)} scales for its {what}; INT8 activations have one")
+                raise LayoutError(f"{where}: {len(scales)} scales for its {what}; {x.type} activations have one")
             pairs.append((float(scales[0]), int(zero_points[0])))
         scales, zero_points, axis = weights.scales()
         if len(scales) not in (1, outputs) or (len(scales) > 1 and axis != 3):
             raise LayoutError(f"{where}: {len(scales)} scales along axis {axis} of its weights; one, or one for each of {outputs} along axis 3")
-        if zero_points.any():
+        if weights.type == "INT8" and zero_points.any():
             raise LayoutError(f"{where}: INT8 weights have zero point 0, these have {zero_points[zero_points != 0][0]}")
         try:
-            return Quantization(input=pairs[0], weights=scales, output=pairs[1])
+            return Quantization(input=pairs[0], weights=scales, output=pairs[1], weights_zero_point=int(zero_points[0]))
         except Nd4jLikeError as error:
             raise LayoutError(f"{where}: {error}") from error
 
