@@ -82,6 +82,8 @@ cdef class _Launch:
     cdef str isa
     cdef Buffer packed
     cdef Py_ssize_t scratch_bytes
+    # Scratch of a call that is over, for the next one.
+    cdef void *spare
     # Output rows, how many of them stay together, and among how many threads they are shared.
     cdef Py_ssize_t rows, step
     cdef int parts
@@ -99,8 +101,11 @@ cdef class _Launch:
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, x, y, NULL, self.scratch_bytes)
         cdef void *scratch = NULL
-        if self.scratch_bytes and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes * self.parts):
-            raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch for each of {self.parts} threads")
+        if self.scratch_bytes:
+            with cython.critical_section(self):
+                scratch, self.spare = self.spare, NULL
+            if scratch is NULL and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes * self.parts):
+                raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch for each of {self.parts} threads")
         call.scratch = <char *> scratch
 
         if self.brief:
@@ -109,8 +114,14 @@ cdef class _Launch:
             with nogil:
                 share_work(run_rows, &call, self.rows, self.step, self.parts)
 
-        free(scratch)
+        if self.scratch_bytes:
+            with cython.critical_section(self):
+                scratch, self.spare = self.spare, scratch
+            free(scratch)
         return 0
+
+    def __dealloc__(self):
+        free(self.spare)
 
 
 @cython.final

@@ -1,5 +1,6 @@
 """ADR 0006: uint8, int16, sums and float32 as results; every element type against the real interpreters; footprint."""
 
+import os
 import re
 import subprocess
 import sys
@@ -391,3 +392,98 @@ def test_d13_d18_any_geometry(data):
     plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa, dtype=kind, **how)
     given_x = on(plan.input_descriptor(x.shape), x, data.draw(st.sampled_from([q.input[1], 1]))) if data.draw(st.booleans()) else x
     assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
+
+
+HOOKS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+
+static long count;
+long allocations(void) { return count; }
+#define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (!real) real = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+void *malloc(size_t size) { REAL(void *, "malloc", size_t); count++; return real(size); }
+void *realloc(void *old, size_t size) { REAL(void *, "realloc", void *, size_t); count++; return real(old, size); }
+void *memalign(size_t to, size_t size) { REAL(void *, "memalign", size_t, size_t); count++; return real(to, size); }
+void *aligned_alloc(size_t to, size_t size) { return memalign(to, size); }
+int posix_memalign(void **memory, size_t to, size_t size) { return (*memory = memalign(to, size)) ? 0 : ENOMEM; }
+extern void *__libc_calloc(size_t, size_t);
+void *calloc(size_t number, size_t size) { count++; return __libc_calloc(number, size); }
+"""
+
+COUNTED = """
+import ctypes, itertools
+import numpy as np
+import nd4jlike as nd
+allocations = ctypes.PyDLL(None).allocations
+allocations.restype = ctypes.c_long
+
+def counted(call, *arguments, times=50):
+    rounds = list(range(times))
+    before = allocations()
+    for _ in rounds:
+        call(*arguments)
+    return allocations() - before
+
+def nothing(*arguments):
+    pass
+
+def layers():
+    rng = np.random.default_rng(0)
+    for channels in (3, 64, 1000):
+        for dtype in ("float32", "int8", "uint8", "int16"):
+            weights = np.ones((3, 3, channels, 1), "int8" if dtype == "int16" else dtype)
+            q = None if dtype == "float32" else nd.Quantization((1.0, 0), 0.01, (1.0, 0))
+            yield dtype, channels, nd.DepthwiseConv2d(weights, quantization=q, dtype=dtype), nd.zeros((1, 9, 10, channels), dtype=dtype)
+
+idle = counted(nothing, None, None)
+for dtype, channels, plan, dense in layers():
+    x = nd.NdArray(plan.input_descriptor(dense.shape))
+    planar = nd.zeros((1, channels, 9, 10), dtype=dtype).transpose((0, 2, 3, 1))
+    for name, given in (("plan", x), ("dense", dense), ("planar", planar)):
+        y = plan(given)
+        print(dtype, channels, name, counted(plan, given, y) - idle)
+# The hooks see what a call without an output makes, and scratch where a layout is new.
+print("new", counted(plan, x) - idle)
+fresh = nd.DepthwiseConv2d(np.ones((3, 3, 8, 1), "int8"), quantization=nd.Quantization((1.0, 0), 0.01, (1.0, 0)))
+planar, y = nd.zeros((1, 8, 9, 10), dtype="int8").transpose((0, 2, 3, 1)), nd.zeros((1, 9, 10, 8), dtype="int8")
+print("first", counted(fresh, planar, y, times=1) - idle)
+print("scratch", int("0 bytes of scratch" not in fresh.explain()))
+"""
+
+
+def test_d20_a_call_with_out_allocates_nothing(tmp_path):
+    """D20: A call with `out` allocates no memory once its layouts were seen."""
+    compiler = which(sysconfig.get_config_var("CC").split()[0]) or which("cc")
+    if not compiler or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler and LD_PRELOAD")
+    (tmp_path / "hooks.c").write_text(HOOKS)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", tmp_path / "hooks.so", tmp_path / "hooks.c", "-ldl"], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "hooks.so"), "PYTHONMALLOC": "malloc"}
+    lines = subprocess.run([sys.executable, "-c", COUNTED], env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    counts = dict(line.rsplit(" ", 1) for line in lines)
+    assert len(counts) == 3 * 4 * 3 + 3
+    assert int(counts.pop("new")) >= 50
+    assert int(counts.pop("first")) > 0
+    assert counts.pop("scratch") == "1"
+    assert set(counts.values()) == {"0"}, counts
+
+
+def scratch_of(plan, x):
+    return int(re.search(r"(\d+) bytes of scratch a thread", plan.explain(x)).group(1))
+
+
+@every_isa
+@every_kind
+def test_d20_memory_does_not_grow_with_the_channels(isa, kind):
+    """D20: `explain()` states the scratch that a layout needs, which, like the stack, does not grow with the number of channels."""
+    seen = {}
+    for layout in ("plan", "planar"):
+        for channels in (64, 256, 4096):
+            weights, bias, q = layer(kind, channels, kernel=(3, 3))
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, isa=isa)
+            x = nd.ShapeDescriptor.from_tag((1, 20, 24, channels), "adbc", kind) if layout == "planar" else plan.input_descriptor((1, 20, 24, channels))
+            seen.setdefault(layout, set()).add(scratch_of(plan, x))
+    assert all(len(found) == 1 for found in seen.values()), seen
+    assert 0 < max(seen["planar"]) <= 100_000
