@@ -34,7 +34,7 @@ class DepthwiseConv2d:
         rounding: _Rounding = "tflite",
         threads: int = 1,
         isa: str | None = None,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
     ) -> DepthwiseConv2d: ...
     @overload
     def __call__(self, x: NdArray | npt.ArrayLike, out: None = None) -> NdArray: ...
@@ -76,7 +76,7 @@ def depthwise_conv2d(
     out: None = None,
     threads: int = 1,
     isa: str | None = None,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
 ) -> NdArray: ...
 @overload
 def depthwise_conv2d(
@@ -95,5 +95,5 @@ def depthwise_conv2d(
     out: _Out,
     threads: int = 1,
     isa: str | None = None,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
 ) -> _Out: ...

@@ -178,7 +178,8 @@ class Case:
         if self.quantization is None:
             return sums
         (scale, _), (out_scale, out_zero) = self.quantization.input, self.quantization.output
-        return np.clip(sums * (scale * self._scales / out_scale) + out_zero, -128, 127)
+        clipped: npt.NDArray[np.float64] = np.clip(sums * (scale * self._scales / out_scale) + out_zero, -128, 127)
+        return clipped
 
     def _random(self, what: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, what, *self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier])

@@ -85,7 +85,8 @@ class Quantization:
 
     input: tuple[float, int]
     weights: tuple[float, ...]
-    output: tuple[float, int] | Literal["float32"] | None
+    # A pair nearly always, which is what most readers rely on: tuple[float, int] | Literal["float32"] | None.
+    output: Any
     weights_zero_point: int = 0
 
     def __init__(
@@ -95,12 +96,13 @@ class Quantization:
         output: tuple[float, int] | npt.DTypeLike | None,
         weights_zero_point: int = 0,
     ) -> None:
+        scales: Any = weights
         if isinstance(weights, tuple) and len(weights) == 2 and _is_integer(weights[1]):
             if weights_zero_point != 0:
                 raise LayoutError(f"the weights zero point must be given once: {weights[1]} beside the scales, and weights_zero_point={weights_zero_point!r}")
-            weights, weights_zero_point = weights
+            scales, weights_zero_point = weights
         object.__setattr__(self, "input", _scale_and_zero_point("input", input))
-        object.__setattr__(self, "weights", _weight_scales(weights))
+        object.__setattr__(self, "weights", _weight_scales(scales))
         object.__setattr__(self, "output", _output(output))
         object.__setattr__(self, "weights_zero_point", _zero_point("weights", weights_zero_point))
 

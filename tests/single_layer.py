@@ -44,7 +44,8 @@ def models(layers):
         if dtype != "uint8":
             scales = np.broadcast_to(scales, channels * multiplier)
         x = tensor("input", dtype, layer["x_shape"], input_scale, input_zero)
-        w = tensor("weights", weights.dtype, (1, kh, kw, channels * multiplier), scales, layer.get("weights_zero_point", 0), weights, 0 if dtype == "uint8" else 3)
+        w_zero, axis = layer.get("weights_zero_point", 0), 0 if dtype == "uint8" else 3
+        w = tensor("weights", weights.dtype, (1, kh, kw, channels * multiplier), scales, w_zero, weights, axis)
         inputs = [x, w]
         if bias is not None:
             inputs.append(tensor("bias", bias.dtype, bias.shape, np.float32(input_scale) * scales, 0, bias))
@@ -73,7 +74,7 @@ def models(layers):
 
 
 def run_tflite_micro(content, inputs):
-    """Outputs of TensorFlow Lite Micro's interpreter."""
+    """Give the outputs of TensorFlow Lite Micro's interpreter."""
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="tflite-micro is the reference")
     interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 24)
     for i, x in enumerate(inputs):
@@ -83,7 +84,7 @@ def run_tflite_micro(content, inputs):
 
 
 def run_litert(content, inputs, *, xnnpack):
-    """Outputs of LiteRT's interpreter: its XNNPACK delegate, or its reference kernels."""
+    """Give the outputs of LiteRT's interpreter: its XNNPACK delegate, or its reference kernels."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is the reference")
     kind = litert.OpResolverType.BUILTIN if xnnpack else litert.OpResolverType.BUILTIN_REF
     interpreter = litert.Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)

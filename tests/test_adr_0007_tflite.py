@@ -162,7 +162,7 @@ def test_d25_element_types(dtype):
     """D25: what a plan cannot compute is refused, naming the layer: element types."""
     tiny = tiny_models.depthwise()
     tiny.graph.tensors[INPUT].type = tiny_models.TYPES[dtype]
-    with pytest.raises(DTypeError, match=rf"depthwise layer 0/0 \(output\): input {dtype.upper()}, .* supported are all FLOAT32, all INT8, all UINT8, and INT16"):
+    with pytest.raises(DTypeError, match=rf"depthwise layer 0/0 \(output\): input {dtype.upper()}, .* supported are all FLOAT32, all INT8, all UINT8,"):
         layer_of(tiny)
 
 
