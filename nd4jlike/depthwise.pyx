@@ -227,6 +227,7 @@ cdef class DepthwiseConv2d:
     # What made this plan, where int16 inputs may come as well; and the plan for those, once they came.
     cdef tuple _arguments
     cdef DepthwiseConv2d _int16
+    cdef int _widest_weight
     # The bits of the element that padding stands for.
     cdef unsigned long long _padding_bits
     # Keeps _family alive.
@@ -265,6 +266,8 @@ cdef class DepthwiseConv2d:
             raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
         self._quantization = quantization
         self.output_dtype = self.dtype
+        if quantization is not None:
+            self._widest_weight = max(int(weights.max()) - quantization.weights_zero_point, quantization.weights_zero_point - int(weights.min()) - 1)
         if quantization is not None and not isinstance(quantization.output, tuple):
             self.output_dtype = np.dtype(quantization.output or ("int64" if self.dtype == np.int16 else "int32"))
             if quantization.output is None and self._activation is not None:
@@ -519,6 +522,7 @@ cdef class DepthwiseConv2d:
         problem.element = self._element
         if self._quantization is not None:
             problem.result = SUMS if self._quantization.output is None else REALS if self._quantization.output == "float32" else QUANTIZED
+            problem.widest_weight = self._widest_weight
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]

@@ -35,6 +35,8 @@ cdef enum:
     QUADS_RIGHT
     QUADS_SCALE
     QUADS_STEP
+    # In the first lane: the products of a block.
+    QUADS_TAPS
     QUADS_CONSTANTS
 
 
@@ -58,6 +60,8 @@ cdef struct Quads:
     Py_ssize_t phase
     # Columns of the filter, groups of rows, output rows of a tile.
     Py_ssize_t taps, groups, rows
+    # Products that a block has room for: one for each tap of a group, two where weights are wider than a product takes.
+    Py_ssize_t room
     # Sets of weights: blocks of channels, or what vectors of a flat row differ in.
     Py_ssize_t blocks, block_vectors
     # Output columns of a strip.
@@ -80,7 +84,7 @@ cdef struct Strip:
     # Sums that hold any channel.
     Py_ssize_t quads
     vi16 zero_point
-    vbytes low, high, order
+    vbytes low, high, order, flip
 
 
 cdef inline const Py_ssize_t *tap_offsets(const Quads *job) noexcept nogil:
@@ -110,7 +114,8 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
-    if problem.element != INT8 or problem.result != QUANTIZED:
+    # Two bytes add up to no more than 254.
+    if problem.result != QUANTIZED or (CELL_PLANES == 1 and problem.widest_weight > 254):
         return False
     if (problem.x_strides[3] != 1 and problem.channels > 1) or (problem.y_strides[3] != 1 and channels > 1) or channels < 1 or problem.out_width < 1:
         return False
@@ -129,7 +134,8 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     job.groups = divide_up(problem.kernel_height, GROUP)
     job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
     job.blocks = channels // common_divisor(channels, VECTOR_BYTES) if job.flat else divide_up(channels, VECTOR_BYTES)
-    job.block_vectors = QUADS * (QUADS_CONSTANTS + job.groups * job.taps * job.rows * CELL_PLANES)
+    job.room = job.groups * job.taps * (2 if CELL_PLANES == 1 and problem.widest_weight > 127 else 1)
+    job.block_vectors = QUADS * (QUADS_CONSTANTS + job.room * job.rows * CELL_PLANES)
     planes = job.groups * CELL_PLANES
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
@@ -141,7 +147,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         return False
     job.phase = divide_up(columns_read(problem, job.columns), problem.stride_width)
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
-    job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.groups * job.taps * sizeof(Py_ssize_t), 64) * 64
+    job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.room * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
     return True
 
@@ -150,19 +156,47 @@ cdef Py_ssize_t packed_bytes_quads(const Quads *job) noexcept nogil:
     return job.weights + job.blocks * job.block_vectors * LANES * CELL
 
 
+cdef bint has_wide_tap(const Quads *job, const Problem *problem, const short *weights, Py_ssize_t group, Py_ssize_t column) noexcept nogil:
+    """Whether a weight of that column of the filter, in a group of rows, is beyond int8."""
+    cdef Py_ssize_t channel, row
+    cdef int weight
+    for row in range(max(0, group * GROUP - (job.rows - 1) * problem.stride_height), min(problem.kernel_height, (group + 1) * GROUP)):
+        for channel in range(job.channels):
+            weight = weights[(row * problem.kernel_width + column) * job.channels + channel]
+            if not -128 <= weight <= 127:
+                return True
+    return False
+
+
 cdef void pack_quads(
     Quads *job, const Problem *problem, const short *weights, const int *bias, const Requantization *requantization, char *packed,
 ) noexcept nogil:
     cdef int *vectors
+    cdef int *cells
     cdef int *cell
-    cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i
+    cdef int *products
+    cdef Py_ssize_t *offsets = <Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads))
+    cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i, index, extra, taps = job.groups * job.taps, products_of_all = taps
     cdef int folded, shift, plain = True
     cdef int w[4]
+    cdef int rest[4]
     cdef long long reach
     cdef bint small = True, positive = problem.output_zero_point == problem.quantized_min == -128
     memset(packed, 0, job.weights)
     (<int *> packed)[QUADS_FLAG] = True
-    memset(packed + job.padding, problem.input_zero_point & 0xFF, 64)
+    memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
+    for group in range(job.groups):
+        for column in range(job.taps):
+            step = column * problem.dilation_width
+            if job.spread:
+                step = step % problem.stride_width * job.phase + step // problem.stride_width
+            offsets[group * job.taps + column] = group * CELL_PLANES * job.plane + step * job.pixel * CELL
+            # What is left of wide weights is another product of the same cells.
+            if job.room > taps and has_wide_tap(job, problem, weights, group, column):
+                offsets[products_of_all] = offsets[group * job.taps + column]
+                products_of_all += 1
+    for i in range(job.blocks * QUADS):
+        (<int *> (packed + job.weights))[(i // QUADS * job.block_vectors + QUADS * QUADS_TAPS + i % QUADS) * LANES] = taps
     for lane in range(job.blocks * VECTOR_BYTES):
         quad = lane % VECTOR_BYTES // LANES
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + quad) * LANES + lane % LANES
@@ -174,10 +208,13 @@ cdef void pack_quads(
         reach = 0
         if channel >= 0 and bias != NULL:
             folded = bias[channel]
-        cell = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + QUADS * QUADS_CONSTANTS) * LANES + lane % LANES
-        cell += (quad // PAIR * job.groups * job.taps * PAIR + quad % PAIR) * job.rows * CELL_PLANES * LANES
+        cells = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + QUADS * QUADS_CONSTANTS) * LANES + lane % LANES
+        cells += (quad // PAIR * job.room * PAIR + quad % PAIR) * job.rows * CELL_PLANES * LANES
+        extra = taps
         for group in range(job.groups):
             for column in range(job.taps):
+                index = group * job.taps + column
+                cell = cells + index * PAIR * job.rows * CELL_PLANES * LANES
                 for row in range(job.rows):
                     for i in range(GROUP):
                         # The filter lies `row` steps lower in the group for the next output row.
@@ -189,8 +226,22 @@ cdef void pack_quads(
                             reach += 128 * (w[i] if w[i] > 0 else -w[i])
                             # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
                             folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - INPUT_OFFSET, w[i]))
+                        rest[i] = 0
+                        if job.room > taps:
+                            rest[i] = w[i]
+                            w[i] = min(max(w[i], -128), 127)
+                            rest[i] -= w[i]
                     put_weights(cell + row * CELL_PLANES * LANES, LANES, w[0], w[1], w[2], w[3])
-                cell += PAIR * job.rows * CELL_PLANES * LANES
+                    if extra < products_of_all and offsets[extra] == offsets[index]:
+                        put_weights(
+                            cells + (extra * PAIR * job.rows + row) * CELL_PLANES * LANES, LANES, rest[0], rest[1], rest[2], rest[3])
+                        if rest[0] or rest[1] or rest[2] or rest[3]:
+                            for i in range(QUADS):
+                                products = <int *> (packed + job.weights) + (
+                                    lane // VECTOR_BYTES * job.block_vectors + QUADS * QUADS_TAPS + i) * LANES
+                                products[0] = max(products[0], <int> extra + 1)
+                if extra < products_of_all and offsets[extra] == offsets[index]:
+                    extra += 1
         vectors[QUADS * QUADS_BIAS * LANES] = folded
         if channel < 0:
             continue
@@ -217,13 +268,6 @@ cdef void pack_quads(
     else:
         job.single_row = row_exact
         job.pass_of_rows = NULL
-    for group in range(job.groups):
-        for column in range(job.taps):
-            step = column * problem.dilation_width
-            if job.spread:
-                step = step % problem.stride_width * job.phase + step // problem.stride_width
-            (<Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads)))[group * job.taps + column] = (
-                group * CELL_PLANES * job.plane + step * job.pixel * CELL)
     memcpy(packed + HEADER_BYTES, job, sizeof(Quads))
 
 
@@ -251,7 +295,7 @@ cdef inline void add_taps(
 ) noexcept nogil:
     """The sums of two quads: `upper` and `lower` row of one, and of the next."""
     cdef const Py_ssize_t *taps = tap_offsets(job)
-    cdef Py_ssize_t tap = 0, count = job.groups * job.taps, plane = job.plane, next_weights = job.rows * CELL_PLANES
+    cdef Py_ssize_t tap = 0, count = (<const int *> (block + QUADS * QUADS_TAPS))[0], plane = job.plane, next_weights = job.rows * CELL_PLANES
     cdef const char *cell
     cdef int i
     for i in range(columns):
@@ -347,10 +391,10 @@ cdef inline void store_row(
     cdef int i
     if positive:
         for i in range(columns):
-            bytes[i] = positive_channels_of(first[i], second[i], strip.high, strip.order)
+            bytes[i] = changed(positive_channels_of(first[i], second[i], strip.high, strip.order), strip.flip)
     else:
         for i in range(columns):
-            bytes[i] = channels_of(first[i], second[i], strip.zero_point, strip.low, strip.high, strip.order)
+            bytes[i] = changed(channels_of(first[i], second[i], strip.zero_point, strip.low, strip.high, strip.order), strip.flip)
     if room - (columns - 1) * room_step >= VECTOR_BYTES:
         for i in range(columns):
             store_bytes(<signed char *> y + i * y_step, bytes[i], VECTOR_BYTES)
@@ -372,7 +416,7 @@ cdef inline void quads_tile(
     cdef int i
     pair_of_rows(job, block, weights, cells, strip.cell_step, above, below, rows, columns, rescaling, positive)
     if strip.quads > PAIR:
-        weights += job.groups * job.taps * PAIR * job.rows * CELL_PLANES
+        weights += job.room * PAIR * job.rows * CELL_PLANES
         pair_of_rows(
             job, block + PAIR, weights, cells + PAIR * VECTOR_BYTES, strip.cell_step, above_next, below_next, rows, columns, rescaling, positive)
     else:
@@ -454,6 +498,7 @@ cdef void fill_group(
     cdef Py_ssize_t i, done, rest, move = problem.x_strides[2], reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
     cdef const signed char *at[4]
     cdef Py_ssize_t moves[4]
+    cdef int flip = flip_of(problem.element)
     # Side by side, pixels are one run of bytes.
     cdef bint run = job.ordered and pixel == move and pixel <= channels
     low = min(low, high)
@@ -472,19 +517,19 @@ cdef void fill_group(
         rest = (high - low) * pixel
         done = low * pixel
         while rest > 0:
-            interleave(cells + done * CELL, plane, at[0], at[1], at[2], at[3], rest, True)
+            interleave(cells + done * CELL, plane, at[0], at[1], at[2], at[3], flip, rest, True)
             for i in range(GROUP):
                 at[i] += moves[i]
             rest -= VECTOR_BYTES
             done += VECTOR_BYTES
     elif not job.ordered:
         for done in range(low, high):
-            interleave(cells + done * VECTOR_BYTES * CELL, plane, at[0], at[1], at[2], at[3], VECTOR_BYTES, False)
+            interleave(cells + done * VECTOR_BYTES * CELL, plane, at[0], at[1], at[2], at[3], flip, VECTOR_BYTES, False)
             for i in range(GROUP):
                 at[i] += moves[i]
     else:
         for done in range(low, high):
-            interleave(cells + done * pixel * CELL, plane, at[0], at[1], at[2], at[3], channels, True)
+            interleave(cells + done * pixel * CELL, plane, at[0], at[1], at[2], at[3], flip, channels, True)
             for i in range(GROUP):
                 at[i] += moves[i]
     blank_out(cells + high * pixel * CELL, blank, (columns - high) * pixel, plane)
@@ -593,6 +638,7 @@ cdef void run_quads(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)
+    strip.flip = splat_i8(flip_of(problem.element))
     strip.order = order_of(job.ordered)
     step = problem.dilation_height
     while begin < end:

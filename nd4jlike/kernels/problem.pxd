@@ -56,6 +56,8 @@ cdef struct Problem:
     int input_zero_point, output_zero_point
     # 0: TensorFlow Lite's double rounding, 1: XNNPACK's float scale (ADR 0006).
     int rounding
+    # Of integers without zero point: w or -w - 1, the largest of all. 127 and less fit int8.
+    int widest_weight
 
 
 # Per output channel; all NULL for float kernels. `multipliers` and `shifts` (positive: left) are TensorFlow Lite's

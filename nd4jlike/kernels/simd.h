@@ -683,9 +683,10 @@ WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d
 }
 WORD vi32 blank_cells(int value) { return splat_i32((int32_t)(((uint32_t)(value + 128) & 0xFF) * 0x01010101u)); }
 /* The unpack instructions work within 16 bytes: to leave cells in the order of the channels, they want channels in steps of 4. */
-WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, ptrdiff_t count, const int ordered)
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, int flip,
+                     ptrdiff_t count, const int ordered)
 {
-    const vbytes offset = splat_i8(INPUT_OFFSET);
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ flip);
     vbytes rows[GROUP] = {load_bytes(a, count) ^ offset, load_bytes(b, count) ^ offset, load_bytes(c, count) ^ offset, load_bytes(d, count) ^ offset};
     (void)plane;
     if (ordered)
@@ -705,12 +706,13 @@ WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d
     lane[pitch] = cell_i32(c, d);
 }
 WORD vi32 blank_cells(int value) { return splat_i32(cell_i32(value, value)); }
-WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, ptrdiff_t count, const int ordered)
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, int flip,
+                     ptrdiff_t count, const int ordered)
 {
     (void)ordered;
     for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
-        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, 0, count - i);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, count - i);
+        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, flip, count - i);
     }
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
@@ -753,6 +755,8 @@ WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int po
 
 /* Up to 257, a value is off by less than 2**-14 (two roundings of 2**-24 each in the product, one in the sum); beyond, the result saturates. */
 WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); }
+
+WORD vbytes changed(vbytes value, vbytes bits) { return value ^ bits; }
 
 /* Arithmetic that wraps, for the constants folded into the bias. */
 WORD int32_t wrapping_add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }

@@ -47,8 +47,8 @@ cdef extern from "simd.h" nogil:
     vi32 blank_cells(int value)
     void store_bytes(signed char *target, vbytes value, Py_ssize_t count)
     void interleave(
-        char *target, Py_ssize_t plane, const signed char *a, const signed char *b, const signed char *c, const signed char *d, Py_ssize_t count,
-        const int ordered)
+        char *target, Py_ssize_t plane, const signed char *a, const signed char *b, const signed char *c, const signed char *d, int flip,
+        Py_ssize_t count, const int ordered)
     void put_weights(int *lane, Py_ssize_t pitch, int a, int b, int c, int d)
     vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights)
     vi32 round_scaled(vi32 sum, vf32 scale)
@@ -58,6 +58,7 @@ cdef extern from "simd.h" nogil:
     void fill_eight(signed char *target, int value)
     vbytes order_of(int steps)
     vbytes splat_i8(int value)
+    vbytes changed(vbytes value, vbytes bits)
     vbytes positive_channels_of(vi16 first, vi16 second, vbytes high, vbytes order)
     vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
     int wrapping_add(int a, int b)
