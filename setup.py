@@ -35,8 +35,8 @@ if os.environ.get("ND4JLIKE_SANITIZE"):
 # The Limited API of Python 3.11 makes one wheel serve all later versions; free-threaded builds have none.
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
-# What the text of the convolutions calls inline is inlined: its vectors are in registers, its constants gone.
-KERNEL_MACROS = {} if "-O1" in FLAGS else {"depthwise": [("CYTHON_INLINE", "inline __attribute__((always_inline))")]}
+# What the text of the kernels calls inline is inlined: its vectors are in registers, its constants gone.
+KERNEL_MACROS = [] if "-O1" in FLAGS else [("CYTHON_INLINE", "inline __attribute__((always_inline))")]
 
 
 def extension(module, flags=(), macros=()):
@@ -57,10 +57,7 @@ def extension(module, flags=(), macros=()):
 extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
-    extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS.get(kernel, []))
-    for kernel, isas in KERNELS.items()
-    for isa in isas
-    if isa in isa_flags
+    extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags
 ]
 extensions.append(extension("nd4jlike._cyutility"))
 

@@ -11,19 +11,19 @@ from libc.stdlib cimport getenv
 from libc.string cimport memcpy
 
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout
-from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, MoveTable, Patch, Runs
+from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, RUNS_AT_ONCE, MoveTable, Patch, Runs
 
 from nd4jlike.kernels import dispatch
 
 __all__ = []
 
 cdef extern from "<unistd.h>" nogil:
+    const int _SC_LEVEL2_CACHE_SIZE
     const int _SC_LEVEL3_CACHE_SIZE
     long sysconf(int name)
 
 cdef enum:
     MAX_LEVELS = 2 * MAX_BLOCKS + 1
-    MAX_LOOPS = MAX_RANK + 2 * MAX_BLOCKS + 1
     # Elements that are converted in one go: they, and what they become, stay in a first-level cache.
     CHUNK = 2048
     LINE = 64
@@ -32,36 +32,28 @@ cdef enum:
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
+# Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
+cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18) // 2
 
 
-# `extent` cells or runs, this many bytes apart.
-cdef struct Loop:
-    Py_ssize_t extent, source, target
-    # Cells to write in all: those beyond `extent` are filled.
-    Py_ssize_t room
-
-
-cdef struct Nest:
-    int depth
-    # Bytes of one cell, or run.
-    Py_ssize_t width
+# What nests are run on.
+cdef struct Ends:
+    const MoveTable *table
     const char *source
     char *target
-    # Bytes to write for each run, where they are more: the others are filled.
-    Py_ssize_t room
-    # Whether all of it is filled, and nothing read.
-    bint filling
-    Loop loops[MAX_LOOPS]
-
-
-cdef struct Job:
-    const MoveTable *table
-    const Layout *source
-    const Layout *target
-    const Box *box
     const Fill *fill
     # Of the elements that are moved.
     Py_ssize_t bytes
+
+
+cdef struct Job:
+    const Layout *source
+    const Layout *target
+    const Box *box
+    bint fills
+    # Where nests are run, or else where they are kept.
+    const Ends *ends
+    Plan *plan
     # Of each axis: the elements of one step of each digit, fastest first, and whether the slowest digit has equal strides all the way.
     int levels[MAX_RANK]
     Py_ssize_t steps[MAX_RANK][MAX_LEVELS]
@@ -212,23 +204,23 @@ cdef void simplify(Nest *nest, const Nest *given) noexcept nogil:
         nest.depth += 1
 
 
-cdef void run(const Job *job, const Nest *given, const char *source, char *target) noexcept nogil:
+cdef void run(const Job *job, const Nest *given) noexcept nogil:
     """Move, or fill, what a nest of loops goes over."""
     cdef Nest nest
     cdef Loop loop
-    cdef int i, fast = -1, last
+    cdef int i, last
     nest.filling = given.filling
-    nest.source = <const char *> job.fill.cells if given.filling else source
-    nest.target = target
+    nest.source, nest.target = 0 if given.filling else given.source, given.target
     nest.width = job.target.itemsize
+    nest.fast = -1
     simplify(&nest, given)
     last = nest.depth - 1
     nest.room = 0
     if last >= 0:
         loop = nest.loops[last]
         if loop.room > loop.extent:
-            fast = dense_source(&nest, last)
-            if fast < 0 and (loop.source == nest.width or loop.extent == 1) and loop.target == nest.width and loop.room - loop.extent <= FILLED_COLUMNS:
+            nest.fast = dense_source(&nest, last)
+            if nest.fast < 0 and (loop.source == nest.width or loop.extent == 1) and loop.target == nest.width and loop.room - loop.extent <= FILLED_COLUMNS:
                 # A run, and after it the fill.
                 nest.room = loop.room * nest.width
                 nest.width *= loop.extent
@@ -239,15 +231,28 @@ cdef void run(const Job *job, const Nest *given, const char *source, char *targe
             last -= 1
     nest.depth = last + 1
     if last >= 0 and nest.loops[last].target == nest.width and nest.room == 0:
-        fast = dense_source(&nest, last)
+        nest.fast = dense_source(&nest, last)
     for i in range(nest.depth):
-        if nest.loops[i].room > nest.loops[i].extent and (fast < 0 or i < last):
+        if nest.loops[i].room > nest.loops[i].extent and (nest.fast < 0 or i < last):
             fill_rest(job, &nest, i)
             nest.loops[i].room = nest.loops[i].extent
-    if fast >= 0:
-        turn(job, &nest, fast)
+    play(job, &nest)
+
+
+cdef void play(const Job *job, const Nest *nest) noexcept nogil:
+    if job.plan is NULL:
+        perform(job.ends, nest)
     else:
-        copy(job, &nest)
+        if job.plan.count < PLANNED_NESTS:
+            job.plan.nests[job.plan.count] = nest[0]
+        job.plan.count += 1
+
+
+cdef void perform(const Ends *ends, const Nest *nest) noexcept nogil:
+    if nest.fast >= 0:
+        turn(ends, nest)
+    else:
+        copy(ends, nest)
 
 
 cdef int dense_source(const Nest *nest, int last) noexcept nogil:
@@ -266,12 +271,13 @@ cdef void fill_rest(const Job *job, const Nest *nest, int at) noexcept nogil:
     cdef int i
     rest.filling = True
     rest.room = 0
-    rest.source = <const char *> job.fill.cells
+    rest.source = 0
+    rest.fast = -1
     rest.target += rest.loops[at].extent * rest.loops[at].target
     rest.loops[at].extent = rest.loops[at].room = rest.loops[at].room - rest.loops[at].extent
     for i in range(rest.depth):
         rest.loops[i].source = 0
-    copy(job, &rest)
+    play(job, &rest)
 
 
 cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char **source, char **target) noexcept nogil:
@@ -293,15 +299,14 @@ cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char 
     return False
 
 
-cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
+cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     """Rows into columns: the last loop is dense in the target, loop `fast` in the source."""
     cdef const Loop *down = &nest.loops[nest.depth - 1]
-    cdef const Loop *across = &nest.loops[fast]
+    cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, rows, columns
-    cdef const char *source = nest.source
-    cdef char *target = nest.target
-    cdef const char *end
+    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width
+    cdef const char *source = ends.source + nest.source
+    cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
     cdef bint scattered
@@ -309,12 +314,14 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
         size += 1
     for i in range(nest.depth):
         index[i] = 0
-    end = nest.source + nest.width
+    patch.end = source + nest.width
     for i in range(nest.depth):
-        end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
-    # Lines that are far apart at both ends are written twice as fast past the caches long before these are full.
+        patch.end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
+    # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others as fast as ever
+    # where they are fetched ahead.
     scattered = min(size_of(down.source), across.target) > LINE
-    patch.stream = job.bytes > (streamed_bytes // 6 if scattered else streamed_bytes) and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    patch.stream = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    patch.ahead_source = patch.ahead_target = 0
     # Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
     # The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     rows, columns = down.room, across.extent
@@ -324,13 +331,17 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
         if size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
         else:
-            columns = LINE // nest.width
+            columns = line
             rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
+    if ends.bytes > near_bytes and not patch.stream:
+        if columns == line:
+            patch.ahead_source, patch.ahead_target = 2 * line * down.source, LINE
+        else:
+            patch.ahead_source, patch.ahead_target = 2 * LINE, line * across.target
     patch.row, patch.column = down.source, across.target
-    patch.end = end
     patch.fill = NULL
     if down.room > down.extent:
-        patch.fill = <const char *> job.fill.cells
+        patch.fill = <const char *> ends.fill.cells
     while True:
         row = 0
         while row < down.extent:
@@ -341,18 +352,18 @@ cdef void turn(const Job *job, const Nest *nest, int fast) noexcept nogil:
                 patch.columns = min(columns, across.extent - column)
                 patch.source = source + row * down.source + column * across.source
                 patch.target = target + row * down.target + column * across.target
-                job.table.turn[size](&patch)
+                ends.table.turn[size](&patch)
                 column += columns
             row += rows
-        if not advance(nest, index, fast, nest.depth - 1, &source, &target):
+        if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
             return
 
 
-cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
+cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     """Runs that stay as they are."""
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef const char *source = nest.source
-    cdef char *target = nest.target
+    cdef const char *source = (<const char *> ends.fill.cells if nest.filling else ends.source) + nest.source
+    cdef char *target = ends.target + nest.target
     cdef Loop one = Loop(1, 0, 0, 1)
     cdef const Loop *along = &one
     cdef const Loop *across = &one
@@ -362,7 +373,7 @@ cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
     if nest.depth == 0 and nest.room == 0:
         memcpy(target, source, <size_t> nest.width)
         return
-    # The loop that is fastest in the source, around the one that is fastest in the target.
+    # The loop that is fastest in the source, and the one that is fastest in the target.
     for i in range(inner):
         if outer < 0 or size_of(nest.loops[i].source) <= size_of(nest.loops[outer].source):
             outer = i
@@ -372,22 +383,30 @@ cdef void copy(const Job *job, const Nest *nest) noexcept nogil:
         along = &nest.loops[inner]
     if outer >= 0:
         across = &nest.loops[outer]
-    strip = max(16, STRIP_BYTES // 4 // max(LINE, max(size_of(along.source), along.target)))
-    runs = Runs(source, target, nest.width, across.extent, 0, across.source, along.source, across.target, along.target, nest.room, NULL)
-    if nest.room:
-        runs.fill = <const char *> job.fill.cells
+        # The one whose runs are farther apart at either end goes around the other: a few of its places at once are as many streams.
+        if nest.width > 8 and max(size_of(along.source), along.target) > max(size_of(across.source), across.target):
+            along, across = across, along
+    strip = max(16, STRIP_BYTES // max(LINE, max(size_of(along.source), along.target)))
+    runs.bytes, runs.outer = nest.width, across.extent
+    runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
+    runs.room = nest.room
+    runs.fill = <const char *> ends.fill.cells if nest.room else NULL
+    runs.ahead = ends.bytes > near_bytes
+    # What is read here and there and written in one place goes past the caches.
+    runs.stream = (ends.bytes > streamed_bytes and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
+                   and (<uintptr_t> target | <size_t> along.target) % LINE == 0)
     while True:
         at = 0
         while at < along.extent:
             runs.source, runs.target = source + at * along.source, target + at * along.target
             runs.inner = min(strip, along.extent - at)
-            job.table.copy(&runs)
+            ends.table.copy(&runs)
             at += strip
         if not advance(nest, index, outer, inner, &source, &target):
             return
 
 
-cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *target) noexcept nogil:
+cdef void walk(const Job *job, Nest *nest, int axis, Py_ssize_t source, Py_ssize_t target) noexcept nogil:
     """Cut the box along `axis` and those after it into nests, and run them; `source` and `target` are where the box starts."""
     cdef const Py_ssize_t *steps = job.steps[axis]
     cdef Py_ssize_t at, end, edge, block, limit, count, room
@@ -395,12 +414,13 @@ cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *t
     cdef bint filling = nest.filling
     cdef Loop *loop
     if axis == job.target.rank:
-        run(job, nest, source, target)
+        nest.source, nest.target = source, target
+        run(job, nest)
         return
     at = job.box.first[axis]
     end = edge = job.box.end[axis]
     block = 1
-    if job.fill is not NULL and end == job.target.shape[axis] and job.target.block_count:
+    if job.fills and end == job.target.shape[axis] and job.target.block_count:
         edge = round_up(end, block_of(job.target, axis))
         if job.target.block_axes[job.target.block_count - 1] == axis:
             block = job.target.block_sizes[job.target.block_count - 1]
@@ -433,21 +453,43 @@ cdef void walk(const Job *job, Nest *nest, int axis, const char *source, char *t
     nest.filling = filling
 
 
+cdef void walk_all(Job *job) noexcept nogil:
+    """Every nest of a box whose ends are known."""
+    cdef Nest nest
+    cdef int axis
+    for axis in range(job.target.rank):
+        if job.box.first[axis] >= job.box.end[axis]:
+            return
+        split_axis(job, axis)
+    nest.depth = 0
+    nest.filling = False
+    walk(job, &nest, 0, job.source.offset * job.source.itemsize, job.target.offset * job.target.itemsize)
+
+
 cdef void move_bits(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
                     const Fill *fill, Py_ssize_t bytes) noexcept nogil:
     """What `move` does where the bits stay; item sizes are equal. `bytes`: of the elements."""
+    cdef Ends ends = Ends(table, source, target, fill, bytes)
     cdef Job job
-    cdef Nest nest
-    cdef int axis
-    job.table, job.source, job.target, job.box, job.fill = table, source_layout, target_layout, box, fill
-    job.bytes = bytes
-    for axis in range(target_layout.rank):
-        if box.first[axis] >= box.end[axis]:
-            return
-        split_axis(&job, axis)
-    nest.depth = 0
-    nest.filling = False
-    walk(&job, &nest, 0, source + source_layout.offset * source_layout.itemsize, target + target_layout.offset * target_layout.itemsize)
+    job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, box, fill is not NULL, &ends, NULL
+    walk_all(&job)
+
+
+cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target_layout) noexcept nogil:
+    cdef Job job
+    cdef Box box
+    all_of(&box, target_layout)
+    job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, &box, target_layout.block_count > 0, NULL, plan
+    plan.count = 0
+    plan.bytes = target_layout.length * target_layout.itemsize
+    walk_all(&job)
+
+
+cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
+    cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
+    cdef int i
+    for i in range(plan.count):
+        perform(&ends, &plan.nests[i])
 
 
 cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,

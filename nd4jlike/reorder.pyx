@@ -5,7 +5,7 @@ cimport cython
 from nd4jlike.buffer cimport allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
-from nd4jlike.moves cimport Box, Change, Fill, all_of, block_of, fill_with, kernels, kernels_of, move, round_up
+from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, block_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits
 
 import operator
@@ -20,6 +20,7 @@ cdef enum:
     # Bytes of a target that are worth another thread: waking one costs some 30 us.
     BYTES_PER_THREAD = 1 << 19
     CACHED_LAYOUTS = 64
+    CACHED_CALLS = 16
     ALIGNMENT = 64  # as every array has it
 
 cdef float LARGEST_FLOAT = 3.4028235e38
@@ -27,8 +28,12 @@ cdef float LARGEST_FLOAT = 3.4028235e38
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
 
-cdef dict layouts = {}
 cdef dict parsed = {}
+# Bits of zero, everywhere.
+cdef Fill zeros
+# The last calls, by the addresses of their layouts: most are like one of the calls before.
+cdef frozenset FIXED = frozenset((type(None), int, float))
+cdef list calls = [None] * CACHED_CALLS
 cdef dict CONVERSIONS = {
     ("float32", "float16"): TO_HALF, ("float16", "float32"): FROM_HALF, ("float32", "bfloat16"): TO_BRAIN, ("bfloat16", "float32"): FROM_BRAIN,
     ("float32", "int8"): TO_CODES, ("int8", "float32"): FROM_CODES,
@@ -87,75 +92,124 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     array([-1,  1,  3,  5,  7,  9], dtype=int8)
     """
     cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
-    cdef NdArray target
-    cdef ShapeDescriptor wanted
-    cdef Change change
+    cdef NdArray target = None if out is None else as_ndarray(out)
+    cdef ShapeDescriptor given = None if out is None else target.descriptor
+    cdef size_t place = (<size_t> <void *> source.descriptor ^ <size_t> <void *> given ^ <size_t> <void *> layout) // 16 % CACHED_CALLS
+    cdef _Call call = calls[place]
     cdef unsigned long long bits
-    cdef bint given = out is not None
-    element = source.descriptor.dtype if dtype is None else dtypes.dtype(dtype)
-    if given:
-        target = as_ndarray(out)
-        if dtype is None:
-            element = target.descriptor.dtype
-    if isinstance(layout, ShapeDescriptor):
-        wanted = layout
-        if dtype is not None and wanted.dtype != element:
-            raise DTypeError(f"dtype is {element}, the layout is one of {wanted.dtype}")
-        element = wanted.dtype
-        if wanted.shape != source.descriptor.shape:
-            raise LayoutError(f"a reorder keeps the shape: x has {source.descriptor.shape}, the layout {wanted.shape}")
-        axes, blocks = wanted.axes, wanted.inner_blocks
-    else:
-        found = parsed.get(layout) if type(layout) is str else None
-        axes, blocks = found = tags.parse(layout) if found is None else found
-        if len(parsed) < CACHED_LAYOUTS:
-            parsed[layout] = found
-    change.conversion = conversion_of(source.descriptor.dtype, element)
-    read_quantization(&change, scale, zero_point)
-    cdef Py_ssize_t count = number("threads", threads, operator.index)
-    if count < 1:
-        raise LayoutError(f"threads must be at least 1: {count}")
+    cdef Py_ssize_t count = 1
+    if call is None or not (
+        call.x is source.descriptor and call.out is given and call.layout is layout and call.dtype is dtype
+        and call.scale is scale and call.zero_point is zero_point and call.padding_value is padding_value
+    ):
+        call = planned(source.descriptor, given, layout, dtype, scale, zero_point, padding_value)
+        # What may change while it is the same object is looked at each time.
+        if type(scale) in FIXED and type(zero_point) in FIXED and type(padding_value) in FIXED:
+            calls[place] = call
+    if type(threads) is not int or threads != 1:
+        count = number("threads", threads, operator.index)
+        if count < 1:
+            raise LayoutError(f"threads must be at least 1: {count}")
 
-    if given:
-        check_out(source, target, element, layout, axes, blocks)
-        if padding_value is not None:
-            bits = element_bits(element, padding_value)
-        elif target.buffer.fill_known and not target.buffer.shared_with_others:
+    bits = call.bits
+    if given is not None:
+        check_memory(call, source, target)
+        if padding_value is None and target.buffer.fill_known and not target.buffer.shared_with_others:
             bits = target.buffer.fill_bits
-        else:
-            bits = element_bits(element, change.zero_point) if change.conversion == TO_CODES else 0
-        if target.buffer.fill_bits != bits:
+        elif target.buffer.fill_bits != bits:
             target.buffer.fill_known = False
     else:
-        if not isinstance(layout, ShapeDescriptor):
-            target = array_of(source.descriptor.shape, layout, element)
+        if type(layout) is str:
+            # What a tag makes needs no check.
+            target = NdArray.__new__(NdArray)
+            target.descriptor = call.target
+            target.buffer = allocate(call.target.allocLength() * call.target.layout.itemsize, 0, ALIGNMENT)
         else:
-            target = NdArray(wanted)
+            target = NdArray(call.target)
         out = target
-        if padding_value is None and change.conversion == TO_CODES:
-            padding_value = change.zero_point
-        bits = 0 if padding_value is None else element_bits(element, padding_value)
         if bits:
-            target.fill_padding(padding_value)
+            target.fill_padding(call.fill_value)
 
     cdef _Move job = _Move.__new__(_Move)
     job.table = kernels() if isa is None else kernels_of(isa)
-    job.source, job.target, job.change = source, target, change
-    if target.descriptor.layout.block_count:
-        fill_with(&job.fill, bits, target.descriptor.layout.itemsize)
+    job.call, job.source, job.target, job.bits = call, source, target, bits
     job.start(count)
 
     return out
 
 
 @cython.final
+cdef class _Call:
+    """What follows from the arguments but for the memory of the arrays; it never changes."""
+    cdef ShapeDescriptor x
+    cdef ShapeDescriptor out
+    cdef object layout
+    cdef object dtype
+    cdef object scale
+    cdef object zero_point
+    cdef object padding_value
+    # Of the result.
+    cdef ShapeDescriptor target
+    cdef Change change
+    # What padding holds: the value, None for zero bits, and the bits, where what `out` is known to hold does not count.
+    cdef object fill_value
+    cdef unsigned long long bits
+    # First byte and one past the last of both, from the starts of their buffers.
+    cdef Py_ssize_t x_span[2]
+    cdef Py_ssize_t out_span[2]
+    # Whether there is a plan for all elements in one go.
+    cdef bint plans
+    cdef Plan plan
+
+
+cdef _Call planned(ShapeDescriptor x, ShapeDescriptor out, object layout, object dtype, object scale, object zero_point, object padding_value):
+    """Check all but the memory, and decide everything."""
+    cdef _Call call = _Call.__new__(_Call)
+    cdef ShapeDescriptor wanted
+    element = (x if out is None else out).dtype if dtype is None else dtypes.dtype(dtype)
+    if isinstance(layout, ShapeDescriptor):
+        wanted = layout
+        if dtype is not None and wanted.dtype != element:
+            raise DTypeError(f"dtype is {element}, the layout is one of {wanted.dtype}")
+        element = wanted.dtype
+        if wanted.shape != x.shape:
+            raise LayoutError(f"a reorder keeps the shape: x has {x.shape}, the layout {wanted.shape}")
+        axes, blocks = wanted.axes, wanted.inner_blocks
+    else:
+        found = parsed.get(layout) if type(layout) is str else None
+        axes, blocks = found = tags.parse(layout) if found is None else found
+        if len(parsed) < CACHED_LAYOUTS:
+            parsed[layout] = found
+        wanted = None
+    call.change.conversion = conversion_of(x.dtype, element)
+    read_quantization(&call.change, scale, zero_point)
+    if out is not None:
+        check_out(x, out, element, layout, axes, blocks)
+        call.target = out
+    else:
+        call.target = from_tag(x.shape, layout, element) if wanted is None else wanted
+    call.fill_value = padding_value
+    if padding_value is None and call.change.conversion == TO_CODES:
+        call.fill_value = call.change.zero_point
+    call.bits = 0 if call.fill_value is None else element_bits(element, call.fill_value)
+    call.x, call.out, call.layout, call.dtype = x, out, layout, dtype
+    call.scale, call.zero_point, call.padding_value = scale, zero_point, padding_value
+    span(x, call.x_span)
+    span(call.target, call.out_span)
+    if call.change.conversion < 0:
+        plan_all(&call.plan, &x.layout, &call.target.layout)
+        call.plans = call.plan.count <= PLANNED_NESTS
+    return call
+
+
+@cython.final
 cdef class _Move:
     """A reorder all but the part of it that one thread does."""
     cdef const MoveTable *table
+    cdef _Call call
     cdef NdArray source
     cdef NdArray target
-    cdef Change change
-    cdef Fill fill
+    cdef unsigned long long bits
     # The axis that threads share, and how many of its elements belong together.
     cdef int axis
     cdef Py_ssize_t block
@@ -187,36 +241,26 @@ cdef class _Move:
         cdef const Layout *target = &self.target.descriptor.layout
         cdef const char *source_data = self.source.buffer.data
         cdef char *target_data = self.target.buffer.data
+        cdef const Change *change = &self.call.change
+        cdef const Fill *fill = &zeros
+        cdef Fill cells
         cdef Box box
-        all_of(&box, target)
-        if end > 0:
-            box.first[self.axis] = begin * self.block
-            box.end[self.axis] = min(box.end[self.axis], end * self.block)
+        if self.bits:
+            fill_with(&cells, self.bits, target.itemsize)
+            fill = &cells
 
         with nogil:
-            move(self.table, source, source_data, target, target_data, &box, &self.fill if target.block_count else NULL,
-                 &self.change if self.change.conversion >= 0 else NULL)
+            if end == 0 and self.call.plans:
+                follow(&self.call.plan, self.table, source_data, target_data, fill)
+            else:
+                all_of(&box, target)
+                if end > 0:
+                    box.first[self.axis] = begin * self.block
+                    box.end[self.axis] = min(box.end[self.axis], end * self.block)
+                move(self.table, source, source_data, target, target_data, &box, fill if target.block_count else NULL,
+                     change if change.conversion >= 0 else NULL)
 
         return 0
-
-
-cdef NdArray array_of(tuple shape, str tag, object dtype):
-    """A new array of the dense layout of a tag, which is made and validated once, as calls repeat."""
-    cdef NdArray made
-    cdef ShapeDescriptor layout
-    key = (shape, tag, dtype)
-    found = layouts.get(key)
-    if found is None:
-        made = NdArray(from_tag(shape, tag, dtype))
-        if len(layouts) >= CACHED_LAYOUTS:
-            layouts.pop(next(iter(layouts)), None)
-        layouts[key] = made.descriptor
-        return made
-    layout = found
-    made = NdArray.__new__(NdArray)
-    made.descriptor = layout
-    made.buffer = allocate(layout.allocLength() * layout.layout.itemsize, 0, ALIGNMENT)
-    return made
 
 
 cdef int conversion_of(object source, object target) except -2:
@@ -271,9 +315,9 @@ cdef bint same_order(const Layout *layout, tuple axes, tuple blocks):
     return True
 
 
-cdef void span(NdArray array, const char **first, const char **end) noexcept:
-    """The bytes from the first to the last cell that is read or written: whole blocks."""
-    cdef const Layout *layout = &array.descriptor.layout
+cdef void span(ShapeDescriptor descriptor, Py_ssize_t *ends) noexcept:
+    """The bytes from the first to the last cell that is read or written, whole blocks; counted from the start of the buffer."""
+    cdef const Layout *layout = &descriptor.layout
     cdef Py_ssize_t low = 0, high = 0, reach, run = 1
     cdef int i
     for i in range(layout.block_count):
@@ -282,28 +326,31 @@ cdef void span(NdArray array, const char **first, const char **end) noexcept:
         reach = (round_up(layout.shape[i], block_of(layout, i)) // block_of(layout, i) - 1) * layout.strides[i]
         low += min(reach, 0)
         high += max(reach, 0)
-    first[0] = array.data() + low * layout.itemsize
-    end[0] = array.data() + (high + run) * layout.itemsize
+    ends[0] = (layout.offset + low) * layout.itemsize
+    ends[1] = (layout.offset + high + run) * layout.itemsize
     if layout.length == 0:
-        end[0] = first[0]
+        ends[1] = ends[0]
 
 
-cdef int check_out(NdArray x, NdArray out, object dtype, object layout, tuple axes, tuple blocks) except -1:
-    """Whether `out` can take the elements of `x`; nothing is written if not."""
-    cdef const char *x_first
-    cdef const char *x_end
-    cdef const char *out_first
-    cdef const char *out_end
-    if out.descriptor.shape != x.descriptor.shape:
-        raise LayoutError(f"out must have the shape of x: {out.descriptor.shape} and {x.descriptor.shape}")
-    if out.descriptor.dtype != dtype:
-        raise DTypeError(f"out must have the element type of the result, {dtype}: {out.descriptor.dtype}")
-    if len(axes) != out.descriptor.layout.rank or not same_order(&out.descriptor.layout, axes, blocks):
-        raise LayoutError(f"out must lie in memory as the layout says, {layout!r}: {out.descriptor!r}")
+cdef int check_out(ShapeDescriptor x, ShapeDescriptor out, object dtype, object layout, tuple axes, tuple blocks) except -1:
+    """Whether `out` can take the elements of `x`."""
+    if out.shape != x.shape:
+        raise LayoutError(f"out must have the shape of x: {out.shape} and {x.shape}")
+    if out.dtype != dtype:
+        raise DTypeError(f"out must have the element type of the result, {dtype}: {out.dtype}")
+    if len(axes) != out.layout.rank or not same_order(&out.layout, axes, blocks):
+        raise LayoutError(f"out must lie in memory as the layout says, {layout!r}: {out!r}")
+    return 0
+
+
+cdef int check_memory(_Call call, NdArray x, NdArray out) except -1:
+    """Whether the memory of `out` can be written without a change of `x`; nothing is written if not."""
+    cdef const char *x_first = x.buffer.data + call.x_span[0]
+    cdef const char *x_end = x.buffer.data + call.x_span[1]
+    cdef const char *out_first = out.buffer.data + call.out_span[0]
+    cdef const char *out_end = out.buffer.data + call.out_span[1]
     if out.readonly:
         raise LayoutError("out must be writable: it is read-only")
-    span(x, &x_first, &x_end)
-    span(out, &out_first, &out_end)
     if x_first < out_end and out_first < x_end:
         raise LayoutError(
             f"out must not overlap x: bytes {<size_t> out_first:#x} to {<size_t> out_end:#x} and {<size_t> x_first:#x} to {<size_t> x_end:#x}"

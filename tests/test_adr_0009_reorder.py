@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
+from nd4jlike import dtypes
 from nd4jlike.dtypes import bits_dtype, float32_to_bfloat16
 from nd4jlike.kernels import dispatch
 from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors, tags
@@ -127,6 +128,39 @@ def test_d1_around_the_tiles(isa, width):
             expected = np.zeros(words(y).size, values.dtype)
             expected[offsets_fast(target)] = values.ravel()
             assert (words(y) == expected).all(), (tags_, values.shape)
+
+
+@every_isa
+def test_d1_runs_of_every_length(isa):
+    """D1: any descriptor to any other, runs of any length and any number of them side by side; D8: nothing outside is touched."""
+    for run, rows, columns in product((*range(1, 34), 47, 48, 63, 64, 65, 100, 127, 128, 129, 200), (1, 4, 9), (1, 5)):
+        values = np.random.default_rng(run).integers(0, 256, (rows, columns, run), np.uint8)
+        for side in SIDES:
+            out = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, "bac", "uint8"), guarded(values.nbytes, side))
+            nd.reorder(guarded_array(values, side), "bac", out=out, isa=isa)
+            assert (out.to_numpy() == values).all(), (run, rows, columns, side)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@every_isa
+def test_d1_beyond_a_near_cache(isa, width):
+    """D1: any descriptor to any other, where lines are fetched ahead: more than half of a second-level cache."""
+    values = np.random.default_rng(0).integers(0, 256, (2, 67, 22000 // width, width), np.uint8).view(f"u{width}")[..., 0]
+    for tags_ in (("abc", "acb"), ("acb", "abc"), ("abc", "aBc8b"), ("acb", "aBc16b"), ("aBc16b", "abc"), ("aBc8b", "acb")):
+        x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
+        x[...] = values
+        assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
+
+
+@every_isa
+def test_d1_past_the_caches(isa):
+    """D1: any descriptor to any other, where lines are stored past the caches."""
+    values = np.random.default_rng(0).integers(0, 256, (2, 128, 160 * 208, 4), np.uint8).view("u4")[..., 0]
+    for tags_ in (("abc", "acb"), ("acb", "abc"), ("aBc8b", "acb"), ("aBc16b", "acb")):
+        x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
+        x[...] = values
+        y = nd.reorder(x, tags_[1], isa=isa)
+        assert (np.frombuffer(y.buffer, "u4").reshape(2, -1, 128) == values.transpose(0, 2, 1) if tags_[1] == "acb" else y.to_numpy() == values).all(), tags_
 
 
 def offsets_fast(descriptor):
@@ -442,6 +476,49 @@ def test_d10_arrays_copy_blocked_layouts_with_it(layout):
     if str(layout.dtype) not in ("bfloat16", "bool"):
         np.testing.assert_array_equal(words(y)[offsets(layout)], expected.ravel())
     assert y.check_padding(1)
+
+
+def test_d11_plans_are_remembered_and_memory_is_not():
+    """D11: Memory is looked at each time: overlap, write access, what padding is known to hold."""
+    x = nd.asarray(np.arange(6, dtype=np.int8).reshape(1, 3, 2))
+    out = nd.NdArray(nd.ShapeDescriptor.from_tag((1, 3, 2), "aBc4b", "int8"))
+    for value in (0, 5, 0, -1):
+        out.fill_padding(value)
+        assert nd.reorder(x, "aBc4b", out=out).check_padding(value)
+        assert (out.to_numpy() == x.to_numpy()).all()
+        assert list(np.frombuffer(nd.reorder(x, "aBc4b", padding_value=value).buffer, np.int8)) == [0, 2, 4, value, 1, 3, 5, value]
+        # The same layouts on other memory.
+        again = nd.NdArray(out.descriptor, bytearray(b"\x09" * 8))
+        assert list(np.frombuffer(nd.reorder(x * 2, "aBc4b", out=again).buffer, np.int8)) == [0, 4, 8, 0, 2, 6, 10, 0]
+    fixed = nd.NdArray(out.descriptor, bytes(8))
+    memory = bytearray(12)
+    left, right = nd.NdArray(x.descriptor, memoryview(memory)[:6]), nd.NdArray(x.descriptor, memoryview(memory)[5:11])
+    other = nd.NdArray(x.descriptor, bytearray(6))
+    for _ in range(3):
+        nd.reorder(left, "abc", out=other)
+        with pytest.raises(nd.LayoutError, match="overlap"):
+            nd.reorder(left, "abc", out=right)
+        with pytest.raises(nd.LayoutError, match="read-only"):
+            nd.reorder(x, "aBc4b", out=fixed)
+    assert not any(memory)
+
+
+def test_d11_arguments_that_change():
+    """D11: Plans are remembered by the layouts and arguments they were made for."""
+    x = nd.asarray(np.ones((2, 3), np.float32))
+    scale, value = np.array(0.5), np.array(7)
+    for step in (0.5, 0.25, 0.125):
+        scale[...], value[...] = step, step * 8
+        y = nd.reorder(x, "aB4b", dtype="int8", scale=scale, padding_value=value)
+        assert y.to_numpy().max() == 1 / step
+        assert y.check_padding(int(step * 8))
+        assert nd.reorder(x, "ab", dtype="int8", scale=step).to_numpy().max() == 1 / step
+    for isa in (*ISAS, None):
+        assert nd.reorder(x, "ba", isa=isa).to_numpy().sum() == 6
+    with pytest.raises(nd.LayoutError, match="threads"):
+        nd.reorder(x, "ba", threads=0)
+    for dtype in ("float16", None, "bfloat16", "int8"):
+        assert nd.reorder(x, "ba", dtype=dtype, **({"scale": 1} if dtype == "int8" else {})).dtype == dtypes.dtype(dtype or "float32")
 
 
 def test_d1_empty_and_scalar():

@@ -15,6 +15,8 @@ cdef struct Patch:
     const char *end
     # Whether to store past the caches, where a column is a run of whole cache lines.
     bint stream
+    # How far ahead of a square, a line of a line of rows, to fetch into the caches what is read and what is written; 0 and 0: nothing.
+    Py_ssize_t ahead_source, ahead_target
 
 
 # Runs of `bytes` bytes: run (i, j) lies at source + i*source_outer + j*source_inner.
@@ -26,6 +28,8 @@ cdef struct Runs:
     # Bytes of the target to write: those from `bytes` on, up to FILL_BYTES of them, come from `fill`.
     Py_ssize_t room
     const char *fill
+    # Whether to fetch ahead; whether to store past the caches, where groups of RUNS_AT_ONCE outer runs are whole cache lines.
+    bint ahead, stream
 
 
 # Conversions, all between float32 and something narrower.
@@ -44,6 +48,7 @@ cdef enum:
     FILLED_COLUMNS = 256
     FILL_BYTES = FILLED_COLUMNS * 8 + 64
     WIDTHS = 4
+    RUNS_AT_ONCE = 4
 
 
 # Exported by every _reorder_<isa> module as a capsule named KERNEL_TABLE.

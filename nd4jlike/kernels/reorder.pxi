@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.patch cimport (
-    FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
+    FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
 )
 
 include "simd.pxi"
@@ -14,12 +14,18 @@ cdef extern from "tiles.h" nogil:
     ctypedef signed char vi8
     const int PIECE
     const int PIECES
+    const int HALF_PIECES
     const int LINE
     void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column,
                    Py_ssize_t columns)
     void move_some(int width, int groups, const char **rows, Py_ssize_t offset, const char *rest, char *target, Py_ssize_t column, Py_ssize_t bytes,
                    Py_ssize_t columns)
+    void move_square(int width, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
+    void move_pairs(const char *source, Py_ssize_t row, char *target)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
+    void copy_piece(char *target, const char *source, int bytes, bint stream)
+    void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
+    void touch(const char *line)
     void stream_end()
     vhalves half_of_f32(vf32 value)
     vf32 f32_of_half(vhalves half)
@@ -31,6 +37,7 @@ cdef extern from "tiles.h" nogil:
 cdef enum:
     ROWS = 64  # of the largest tile: bytes, in vectors of four pieces
     LINE_BYTES = 64
+    RUNS_AHEAD = 8
 
 ctypedef fused cell:
     uint8_t
@@ -49,7 +56,7 @@ ctypedef fused narrower:
     code
 
 
-cdef inline void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ssize_t end, int groups, const cell *kind) noexcept nogil:
+cdef void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ssize_t end, int groups, const cell *kind) noexcept nogil:
     """Columns [column, end) of the tile of rows that starts at `row`: some rows or columns of it are missing. `kind` is not read."""
     cdef const char *rows[ROWS]
     cdef char copy[ROWS][LINE_BYTES]
@@ -85,21 +92,70 @@ cdef inline void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column
         column += tile_columns
 
 
-cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ssize_t end, int groups, bint stream, const cell *kind) noexcept nogil:
-    """Columns [column, end) of one tile of rows, all of them there; `kind` is not read."""
-    cdef Py_ssize_t width = sizeof(cell)
-    cdef Py_ssize_t tile_columns = PIECES // groups * PIECE // width
+cdef inline void fetch_ahead(const Patch *patch, const char *source, Py_ssize_t rows, char *target, Py_ssize_t columns) noexcept nogil:
+    cdef Py_ssize_t i
+    if patch.ahead_target:
+        for i in range(rows):
+            touch(source + i * patch.row + patch.ahead_source)
+        for i in range(columns):
+            touch(target + i * patch.column + patch.ahead_target)
+
+
+cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
+    """The columns from `column` on of `tiles` tiles of rows, all of the rows there; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), tile_rows = groups * PIECE // width, tile_columns = PIECES // groups * PIECE // width
+    cdef Py_ssize_t farthest = max(0, (tile_rows - 1) * patch.row) + tile_columns * width, at
+    cdef const char *source
+    cdef int tile
+    for tile in range(tiles):
+        source = patch.source + row * patch.row + column * width
+        at = column
+        while at < patch.columns:
+            if source + farthest > patch.end:
+                turn_edge(patch, row, at, patch.columns, groups, kind)
+                break
+            fetch_ahead(patch, source, tile_rows, patch.target + at * patch.column + row * width, tile_columns)
+            move_tile(sizeof(cell), groups, False, source, patch.row, patch.target + at * patch.column + row * width, patch.column, patch.columns - at)
+            source += tile_columns * width
+            at += tile_columns
+        row += tile_rows
+
+
+cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, const cell *kind) noexcept nogil:
+    """All columns of so many rows that a column is a line; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
-    cdef Py_ssize_t farthest = max(0, (groups * PIECE // width - 1) * patch.row) + tile_columns * width
-    while column + tile_columns <= end:
-        move_tile(sizeof(cell), groups, stream, source + column * width, patch.row, target + column * patch.column, patch.column, tile_columns)
-        column += tile_columns
-    if column < end:
-        if source + column * width + farthest <= patch.end:
-            move_tile(sizeof(cell), groups, False, source + column * width, patch.row, target + column * patch.column, patch.column, end - column)
-        else:
-            turn_edge(patch, row, column, end, groups, kind)
+    while column + line <= patch.columns:
+        fetch_ahead(patch, source, line, target, line)
+        move_square(sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
+        source += LINE_BYTES
+        target += line * patch.column
+        column += line
+    if column + line // 2 <= patch.columns:
+        fetch_ahead(patch, source, line, target, line // 2)
+        move_square(sizeof(cell), LINE_BYTES // 2, stream, source, patch.row, target, patch.column)
+        column += line // 2
+    if column < patch.columns:
+        turn_rows(patch, row, column, PIECES, LINE_BYTES // PIECE // PIECES, kind)
+
+
+cdef inline void turn_half(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
+    """All columns of so many rows that a column is half a line; `kind` is not read."""
+    cdef Py_ssize_t column = 0, line = LINE_BYTES // sizeof(cell)
+    cdef const char *source = patch.source + row * patch.row
+    cdef char *target = patch.target + row * <Py_ssize_t> sizeof(cell)
+    if cell is uint32_t:
+        if patch.column == LINE_BYTES // 2:
+            while column + line <= patch.columns:
+                if patch.ahead_target:
+                    fetch_ahead(patch, source, line // 2, target, line)
+                move_pairs(source, patch.row, target)
+                source += LINE_BYTES
+                target += line * patch.column
+                column += line
+    if column < patch.columns:
+        turn_rows(patch, row, column, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
 
 
 cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
@@ -107,43 +163,30 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
 
     By cache lines: what is read of a row and what is written of a column are whole lines before the next ones are touched.
     """
-    cdef Py_ssize_t width = sizeof(cell)
-    cdef Py_ssize_t piece = PIECE // width, line = LINE_BYTES // width
-    cdef Py_ssize_t rows = patch.rows - patch.rows % (PIECES * piece)
-    cdef Py_ssize_t top = 0, bottom, left, right, row
+    cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
-    while top < rows:
-        bottom = min(top + line, rows)
-        left = 0
-        while left < patch.columns:
-            right = min(left + line, patch.columns)
-            row = top
-            if stream and bottom == top + line and right == left + line:
-                while row < bottom:
-                    turn_rows(patch, row, left, right, PIECES, True, kind)
-                    row += PIECES * piece
-            else:
-                while row < bottom:
-                    turn_rows(patch, row, left, right, PIECES, False, kind)
-                    row += PIECES * piece
-            left += line
-        top += line
-    # What is left of a line: the largest tile that fits, or the smallest one over the rest.
-    row = rows
+    if stream:
+        while row + line <= patch.rows:
+            turn_band(patch, row, True, kind)
+            row += line
+        stream_end()
+    while row + line <= patch.rows:
+        turn_band(patch, row, False, kind)
+        row += line
+    if row + line // 2 <= patch.rows:
+        turn_half(patch, row, kind)
+        row += line // 2
+    # What is left: the largest tile that fits into the room, or the smallest one over the rest.
     while row < patch.room:
         groups = PIECES
         while groups > 1 and PIECES // groups < 4 and groups * piece > patch.room - row:
             groups //= 2
         if row + groups * piece > patch.rows:
             turn_edge(patch, row, 0, patch.columns, groups, kind)
-        elif groups * 2 == PIECES:
-            turn_rows(patch, row, 0, patch.columns, (PIECES + 1) // 2, False, kind)
         else:
-            turn_rows(patch, row, 0, patch.columns, (PIECES + 3) // 4, False, kind)
+            turn_rows(patch, row, 0, (PIECES + 3) // 4, 1, kind)
         row += groups * piece
-    if stream:
-        stream_end()
 
 
 cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
@@ -167,41 +210,105 @@ cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
                 memcpy(target + j * runs.target_inner, source + j * runs.source_inner, sizeof(cell))
 
 
-cdef inline void copy_pieces(const Runs *runs, Py_ssize_t bytes) noexcept nogil:
-    """Runs of `bytes`, a constant of a few pieces."""
+cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int piece, bint two, bint stream) noexcept nogil:
+    """Runs of `count` outer places at once, each one piece, or two that may overlap."""
+    cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, rest = runs.bytes - piece, j
+    cdef const char *source = runs.source + outer * so
+    cdef char *target = runs.target + outer * to
+    cdef int k
+    for j in range(runs.inner):
+        if runs.ahead:
+            for k in range(count):
+                touch(source + k * so + RUNS_AHEAD * runs.source_inner)
+                if not stream:
+                    touch(target + k * to + RUNS_AHEAD * runs.target_inner)
+        for k in range(count):
+            copy_piece(target + k * to, source + k * so, piece, stream)
+            if two:
+                copy_piece(target + k * to + rest, source + k * so + rest, piece, False)
+        source += runs.source_inner
+        target += runs.target_inner
+
+
+cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
+    """Runs of one piece, or of more than one and up to two; `piece` is a constant."""
+    cdef Py_ssize_t i = 0
+    if piece >= PIECE and runs.stream and not two:
+        while i + RUNS_AT_ONCE <= runs.outer:
+            copy_streams(runs, i, RUNS_AT_ONCE, piece, two, piece >= PIECE and not two)
+            i += RUNS_AT_ONCE
+        stream_end()
+    while i + RUNS_AT_ONCE <= runs.outer:
+        copy_streams(runs, i, RUNS_AT_ONCE, piece, two, False)
+        i += RUNS_AT_ONCE
+    while i < runs.outer:
+        copy_streams(runs, i, 1, piece, two, False)
+        i += 1
+
+
+cdef inline void copy_tails(const Runs *runs, int room) noexcept nogil:
+    """Runs and their fill, `room` bytes in all, a constant."""
     cdef Py_ssize_t i, j
+    cdef const char *source
+    cdef char *target
     for i in range(runs.outer):
+        source = runs.source + i * runs.source_outer
+        target = runs.target + i * runs.target_outer
         for j in range(runs.inner):
-            memcpy(runs.target + i * runs.target_outer + j * runs.target_inner, runs.source + i * runs.source_outer + j * runs.source_inner, <size_t> bytes)
+            if runs.ahead:
+                touch(source + RUNS_AHEAD * runs.source_inner)
+                touch(target + RUNS_AHEAD * runs.target_inner)
+            copy_filled(target, source, runs.bytes, runs.fill, room)
+            source += runs.source_inner
+            target += runs.target_inner
 
 
 cdef void copy(const Runs *runs) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t bytes = runs.bytes, i, j
     cdef char *target
-    if runs.room > runs.bytes:
-        for i in range(runs.outer):
-            for j in range(runs.inner):
-                target = runs.target + i * runs.target_outer + j * runs.target_inner
-                copy_run(target, runs.source + i * runs.source_outer + j * runs.source_inner, runs.bytes)
-                copy_run(target + runs.bytes, runs.fill, runs.room - runs.bytes)
-    elif runs.bytes == 4:
+    if runs.room > bytes:
+        if runs.room == 64:
+            copy_tails(runs, 64)
+        elif runs.room == 32:
+            copy_tails(runs, 32)
+        elif runs.room == 16:
+            copy_tails(runs, 16)
+        else:
+            for i in range(runs.outer):
+                for j in range(runs.inner):
+                    target = runs.target + i * runs.target_outer + j * runs.target_inner
+                    copy_run(target, runs.source + i * runs.source_outer + j * runs.source_inner, bytes)
+                    copy_run(target + bytes, runs.fill, runs.room - bytes)
+    elif bytes == 4:
         copy_cells[uint32_t](runs, NULL)
-    elif runs.bytes == 1:
+    elif bytes == 1:
         copy_cells[uint8_t](runs, NULL)
-    elif runs.bytes == 2:
+    elif bytes == 2:
         copy_cells[uint16_t](runs, NULL)
-    elif runs.bytes == 8:
+    elif bytes == 8:
         copy_cells[uint64_t](runs, NULL)
-    elif runs.bytes == 16:
-        copy_pieces(runs, 16)
-    elif runs.bytes == 32:
-        copy_pieces(runs, 32)
-    elif runs.bytes == 64:
-        copy_pieces(runs, 64)
+    elif bytes == 16:
+        copy_pieces(runs, 16, False)
+    elif bytes == 32:
+        copy_pieces(runs, 32, False)
+    elif bytes == 64:
+        copy_pieces(runs, 64, False)
+    elif bytes < 4:
+        copy_pieces(runs, 2, True)
+    elif bytes < 8:
+        copy_pieces(runs, 4, True)
+    elif bytes < 16:
+        copy_pieces(runs, 8, True)
+    elif bytes < 32:
+        copy_pieces(runs, 16, True)
+    elif bytes < 64:
+        copy_pieces(runs, 32, True)
+    elif bytes <= 128:
+        copy_pieces(runs, 64, True)
     else:
         for i in range(runs.outer):
             for j in range(runs.inner):
-                copy_run(runs.target + i * runs.target_outer + j * runs.target_inner, runs.source + i * runs.source_outer + j * runs.source_inner, runs.bytes)
+                copy_run(runs.target + i * runs.target_outer + j * runs.target_inner, runs.source + i * runs.source_outer + j * runs.source_inner, bytes)
 
 
 cdef void turn_1(const Patch *patch) noexcept nogil:

@@ -10,7 +10,7 @@
 
 #include "simd.h"
 
-enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, LINE = 64 };
+enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, HALF_PIECES = PIECES < 2 ? PIECES : 2, LINE = 64 };
 
 #if defined(__x86_64__)
 #define ZIP(half, bits, a, b) UNPACK(half, bits, a, b)
@@ -90,6 +90,9 @@ WORD void stream_end(void)
 #endif
 }
 
+/* Into the caches, soon to be read or written; any address. */
+WORD void touch(const char *line) { __builtin_prefetch(line, 1, 3); }
+
 /* The first `bytes` bytes of a run, 0 <= bytes <= VECTOR_BYTES. */
 WORD void copy_some(char *target, const char *source, ptrdiff_t bytes)
 {
@@ -138,6 +141,42 @@ WORD void copy_run(char *target, const char *source, ptrdiff_t bytes)
         *(vbytes *)(target + done) = *(const vbytes *)(source + done);
     if (done < bytes)
         copy_some(target + done, source + done, bytes - done);
+}
+
+/* A run of 2, 4, 8, .. 64 bytes, a constant. */
+WORD void copy_piece(char *target, const char *source, int bytes, int stream)
+{
+    if (stream && bytes >= VECTOR_BYTES)
+        _Pragma("GCC unroll 4") for (int i = 0; i < bytes; i += VECTOR_BYTES) stream_vector(target + i, *(const vbytes *)(source + i));
+#if VECTOR_BYTES == 64
+    else if (stream && bytes == 32)
+        _mm256_stream_si256((__m256i *)target, _mm256_loadu_si256((const __m256i *)source));
+#endif
+#if VECTOR_BYTES >= 32
+    else if (stream && bytes == 16)
+        _mm_stream_si128((__m128i *)target, _mm_loadu_si128((const __m128i *)source));
+#endif
+    else
+        memcpy(target, source, (size_t)bytes);
+}
+
+/* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 16, 32 or 64. */
+WORD void copy_filled(char *target, const char *source, ptrdiff_t bytes, const char *fill, int room)
+{
+#if VECTOR_BYTES == 64
+    const uint64_t mask = ((uint64_t)1 << bytes) - 1;
+    if (room == 64)
+        *(vbytes *)target = (vbytes)_mm512_mask_loadu_epi8(_mm512_loadu_si512(fill), mask, source);
+    else if (room == 32)
+        _mm256_storeu_si256((__m256i *)target, _mm256_mask_loadu_epi8(_mm256_loadu_si256((const __m256i *)fill), (__mmask32)mask, source));
+    else
+        _mm_storeu_si128((__m128i *)target, _mm_mask_loadu_epi8(_mm_loadu_si128((const __m128i *)fill), (__mmask16)mask, source));
+#else
+    _Pragma("GCC unroll 4") for (int i = 0; i < room; i += PIECE) *(vpiece *)(target + i) = *(const vpiece *)(fill + i);
+    for (; bytes > VECTOR_BYTES; bytes -= VECTOR_BYTES, target += VECTOR_BYTES, source += VECTOR_BYTES)
+        *(vbytes *)target = *(const vbytes *)source;
+    copy_some(target, source, bytes);
+#endif
 }
 
 /* The first `bytes` bytes of a group of pieces; they may be fewer than a piece. */
@@ -222,7 +261,77 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
     }
 }
 
-/* The same for rows at any addresses, `offset` added, and for the first `bytes` bytes of the first `columns` columns. `rest`: where all pieces of a
+/* `bytes`, a line or half of one, of each of LINE / width rows: columns of whole lines. */
+WORD void move_square(int width, int bytes, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+{
+    const int count = PIECE / width;
+#if VECTOR_BYTES == 64
+    /* Vectors of two rows, half a line of each: fewer insertions for one more step at the end, which joins the pieces of a column. */
+    const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    _Pragma("GCC unroll 2") for (int left = 0; left < bytes; left += LINE / 2)
+    {
+        vbytes cells[2 * PIECE];
+        _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++)
+        {
+            const char *first = source + left + k * row;
+            cells[k] = (vbytes)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps((const float *)first)),
+                                                  _mm256_loadu_ps((const float *)(first + 2 * count * row)), 1);
+        }
+        turn(width, cells);
+        turn(width, cells + count);
+        _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+        {
+            vbytes one = (vbytes)_mm512_permutex2var_epi64((__m512i)cells[k], even, (__m512i)cells[count + k]);
+            vbytes other = (vbytes)_mm512_permutex2var_epi64((__m512i)cells[k], odd, (__m512i)cells[count + k]);
+            char *place = target + (left / width + k) * column;
+            if (stream) {
+                stream_vector(place, one);
+                stream_vector(place + count * column, other);
+            } else {
+                *(vbytes *)place = one;
+                *(vbytes *)(place + count * column) = other;
+            }
+        }
+    }
+#else
+    for (int left = 0; left < bytes; left += PIECE)
+        for (int top = 0; top < LINE; top += VECTOR_BYTES)
+            move_tile(width, PIECES, stream, source + top / width * row + left, row, target + left / width * column + top, column, count);
+#endif
+}
+
+/* A line of each of 32 / width rows, `row` apart: columns of half a line, next to each other. Cells of 4 bytes. */
+WORD void move_pairs(const char *source, ptrdiff_t row, char *target)
+{
+#if VECTOR_BYTES == 64
+    /* Pairs of cells turn as cells of 8 bytes; the last step puts the first ones of each pair in front of the second ones. */
+    const __m512i even = _mm512_setr_epi32(0, 2, 16, 18, 8, 10, 24, 26, 1, 3, 17, 19, 9, 11, 25, 27);
+    const __m512i odd = _mm512_setr_epi32(4, 6, 20, 22, 12, 14, 28, 30, 5, 7, 21, 23, 13, 15, 29, 31);
+    _Pragma("GCC unroll 2") for (int left = 0; left < 2; left++)
+    {
+        vbytes cells[2 * PIECE];
+        _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
+        {
+            const char *first = source + left * (LINE / 2) + k * row;
+            cells[k] = (vbytes)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps((const float *)first)),
+                                                  _mm256_loadu_ps((const float *)(first + 4 * row)), 1);
+        }
+        turn(8, cells);
+        turn(8, cells + 2);
+        _Pragma("GCC unroll 2") for (int k = 0; k < 2; k++)
+        {
+            *(vbytes *)(target + (left * 4 + k) * LINE) = (vbytes)_mm512_permutex2var_epi32((__m512i)cells[k], even, (__m512i)cells[2 + k]);
+            *(vbytes *)(target + (left * 4 + 2 + k) * LINE) = (vbytes)_mm512_permutex2var_epi32((__m512i)cells[k], odd, (__m512i)cells[2 + k]);
+        }
+    }
+#else
+    for (int left = 0; left < LINE; left += PIECE)
+        for (int top = 0; top < LINE / 2; top += VECTOR_BYTES)
+            move_tile(4, PIECES, 0, source + top / 4 * row + left, row, target + left / 4 * (LINE / 2) + top, LINE / 2, PIECE / 4);
+#endif
+}
+
+/* A tile of rows at any addresses, `offset` added, and for the first `bytes` bytes of the first `columns` columns. `rest`: where all pieces of a
  * column but the first come from, NULL for the rows. */
 WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t offset, const char *rest, char *target, ptrdiff_t column, ptrdiff_t bytes,
                     ptrdiff_t columns)
