@@ -61,13 +61,18 @@ cdef struct Job:
 
 
 cdef dict tables = {}
+# Of the best instruction set here.
+cdef const MoveTable *best = NULL
 
 
 cdef const MoveTable *kernels() except NULL:
     # What os.environ sets is set here too, and found in a twentieth of the time.
     cdef const char *forced = getenv("ND4JLIKE_ISA")
+    global best
     if forced is NULL or forced[0] == 0:
-        return kernels_of("")
+        if best is NULL:
+            best = kernels_of("")
+        return best
     return kernels_of(forced.decode())
 
 

@@ -92,7 +92,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     array([-1,  1,  3,  5,  7,  9], dtype=int8)
     """
     cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
-    cdef NdArray target = None if out is None else as_ndarray(out)
+    cdef NdArray target = None if out is None else out if type(out) is NdArray else as_ndarray(out)
     cdef ShapeDescriptor given = None if out is None else target.descriptor
     cdef size_t place = (<size_t> <void *> source.descriptor ^ <size_t> <void *> given ^ <size_t> <void *> layout) // 16 % CACHED_CALLS
     cdef _Call call = calls[place]
@@ -130,11 +130,15 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         if bits:
             target.fill_padding(call.fill_value)
 
-    cdef _Move job = _Move.__new__(_Move)
-    job.table = kernels() if isa is None else kernels_of(isa)
-    job.call, job.source, job.target, job.bits = call, source, target, bits
-    job.start(count)
+    cdef const MoveTable *table = kernels() if isa is None else kernels_of(isa)
+    cdef Py_ssize_t parts = min(count, call.target.layout.length * call.target.layout.itemsize // BYTES_PER_THREAD)
+    if parts <= 1 and call.plans and bits == 0:
 
+        with nogil:
+            follow(&call.plan, table, source.buffer.data, target.buffer.data, &zeros)
+
+    else:
+        start(call, table, source, target, bits, parts)
     return out
 
 
@@ -214,27 +218,6 @@ cdef class _Move:
     cdef int axis
     cdef Py_ssize_t block
 
-    cdef int start(self, Py_ssize_t threads) except -1:
-        """Run on up to `threads` threads."""
-        cdef const Layout *layout = &self.target.descriptor.layout
-        cdef Py_ssize_t parts = min(threads, layout.length * layout.itemsize // BYTES_PER_THREAD)
-        cdef int i
-        self.axis, self.block = 0, 1
-        if parts > 1:
-            # The slowest axis of the target that has enough whole blocks, else the one that has most.
-            best = 0
-            for i in range(layout.rank):
-                blocks = round_up(layout.shape[layout.axes[i]], block_of(layout, layout.axes[i])) // block_of(layout, layout.axes[i])
-                if blocks > best:
-                    best, self.axis = blocks, layout.axes[i]
-                if blocks >= parts:
-                    break
-            self.block = block_of(layout, self.axis)
-            workers.share(self.run, best, min(parts, best))
-        else:
-            self.run(0, 0)
-        return 0
-
     cpdef int run(self, Py_ssize_t begin, Py_ssize_t end) except -1:
         """Move blocks [begin, end) of the shared axis; all of them for (0, 0)."""
         cdef const Layout *source = &self.source.descriptor.layout
@@ -261,6 +244,29 @@ cdef class _Move:
                      change if change.conversion >= 0 else NULL)
 
         return 0
+
+
+cdef int start(_Call call, const MoveTable *table, NdArray source, NdArray target, unsigned long long bits, Py_ssize_t parts) except -1:
+    """Run on so many threads, at most."""
+    cdef const Layout *layout = &call.target.layout
+    cdef _Move job = _Move.__new__(_Move)
+    cdef int i
+    job.call, job.table, job.source, job.target, job.bits = call, table, source, target, bits
+    job.axis, job.block = 0, 1
+    if parts > 1:
+        # The slowest axis of the target that has enough whole blocks, else the one that has most.
+        best = 0
+        for i in range(layout.rank):
+            blocks = round_up(layout.shape[layout.axes[i]], block_of(layout, layout.axes[i])) // block_of(layout, layout.axes[i])
+            if blocks > best:
+                best, job.axis = blocks, layout.axes[i]
+            if blocks >= parts:
+                break
+        job.block = block_of(layout, job.axis)
+        workers.share(job.run, best, min(parts, best))
+    else:
+        job.run(0, 0)
+    return 0
 
 
 cdef int conversion_of(object source, object target) except -2:

@@ -210,24 +210,30 @@ cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
                 memcpy(target + j * runs.target_inner, source + j * runs.source_inner, sizeof(cell))
 
 
-cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int piece, bint two, bint stream) noexcept nogil:
-    """Runs of `count` outer places at once, each one piece, or two that may overlap."""
-    cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, rest = runs.bytes - piece, j
+cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int steps, int piece, bint two, bint stream) noexcept nogil:
+    """Runs of `count` outer places at once, `steps` of each, each run one piece, or two that may overlap."""
+    cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, rest = runs.bytes - piece, j = 0
     cdef const char *source = runs.source + outer * so
     cdef char *target = runs.target + outer * to
-    cdef int k
-    for j in range(runs.inner):
-        if runs.ahead:
+    cdef bint ahead = runs.ahead
+    cdef int k, i
+    while j + steps <= runs.inner:
+        if ahead:
             for k in range(count):
-                touch(source + k * so + RUNS_AHEAD * runs.source_inner)
+                touch(source + k * so + RUNS_AHEAD * si)
                 if not stream:
-                    touch(target + k * to + RUNS_AHEAD * runs.target_inner)
+                    touch(target + k * to + RUNS_AHEAD * ti)
         for k in range(count):
-            copy_piece(target + k * to, source + k * so, piece, stream)
-            if two:
-                copy_piece(target + k * to + rest, source + k * so + rest, piece, False)
-        source += runs.source_inner
-        target += runs.target_inner
+            for i in range(steps):
+                copy_piece(target + k * to + i * ti, source + k * so + i * si, piece, stream)
+                if two:
+                    copy_piece(target + k * to + i * ti + rest, source + k * so + i * si + rest, piece, False)
+        source += steps * si
+        target += steps * ti
+        j += steps
+    if steps > 1 and j < runs.inner:
+        for k in range(count):
+            copy_piece(target + k * to, source + k * so, piece, False)
 
 
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
@@ -235,14 +241,19 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
     cdef Py_ssize_t i = 0
     if piece >= PIECE and runs.stream and not two:
         while i + RUNS_AT_ONCE <= runs.outer:
-            copy_streams(runs, i, RUNS_AT_ONCE, piece, two, piece >= PIECE and not two)
+            copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)
             i += RUNS_AT_ONCE
         stream_end()
+    if piece == LINE_BYTES // 2 and not two and runs.target_inner == piece:
+        # Two that are a line.
+        while i + RUNS_AT_ONCE <= runs.outer:
+            copy_streams(runs, i, RUNS_AT_ONCE, 2, piece, two, False)
+            i += RUNS_AT_ONCE
     while i + RUNS_AT_ONCE <= runs.outer:
-        copy_streams(runs, i, RUNS_AT_ONCE, piece, two, False)
+        copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
     while i < runs.outer:
-        copy_streams(runs, i, 1, piece, two, False)
+        copy_streams(runs, i, 1, 1, piece, two, False)
         i += 1
 
 
