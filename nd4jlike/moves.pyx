@@ -29,11 +29,13 @@ cdef enum:
     LINE = 64
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
+    # A line of each of so many rows stays in a first-level cache, twice.
+    SHARED_ROWS = 256
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
-# Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
-cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18) // 2
+# Up to this many bytes most of both ends is in a second-level cache, and fetching ahead costs more than it brings.
+cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18)
 
 
 # What nests are run on.
@@ -309,7 +311,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *down = &nest.loops[nest.depth - 1]
     cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width
+    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width, near = near_bytes
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
     cdef Patch patch
@@ -333,16 +335,20 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     if down.room > down.extent:
         columns = FILLED_COLUMNS
     elif not patch.stream:
-        if size_of(down.source) >= across.target:
+        if size_of(down.source) >= across.target and across.target % LINE and across.target > LINE and down.extent <= SHARED_ROWS:
+            # Columns that share lines are written one after the other.
+            columns = line
+            near //= 2
+        elif size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
         else:
             columns = line
             rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
-    if ends.bytes > near_bytes and not patch.stream:
-        if columns == line:
-            patch.ahead_source, patch.ahead_target = 2 * line * down.source, LINE
+    if ends.bytes > near and not patch.stream:
+        if columns == line and rows < down.extent:
+            patch.ahead_source, patch.ahead_target = line * down.source, LINE
         else:
-            patch.ahead_source, patch.ahead_target = 2 * LINE, line * across.target
+            patch.ahead_source, patch.ahead_target = LINE, line * across.target
     patch.row, patch.column = down.source, across.target
     patch.fill = NULL
     if down.room > down.extent:
@@ -490,11 +496,34 @@ cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target
     walk_all(&job)
 
 
-cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
-    cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
+cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
+    """Steps of the slowest loop where all nests have the same one, around those that a kernel takes; else 1."""
+    cdef const Nest *nest
     cdef int i
     for i in range(plan.count):
-        perform(&ends, &plan.nests[i])
+        nest = &plan.nests[i]
+        if (nest.depth < 3 or nest.fast == 0 or nest.loops[0].extent != plan.nests[0].loops[0].extent or nest.loops[0].room != nest.loops[0].extent
+                or nest.loops[0].target != plan.nests[0].loops[0].target):
+            return 1
+    return plan.nests[0].loops[0].extent if plan.count > 1 else 1
+
+
+cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
+    cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
+    cdef Nest nest
+    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > near_bytes // 4 else 1
+    cdef int i
+    for step in range(steps):
+        # What one nest leaves in the caches the next one finds there.
+        for i in range(plan.count):
+            if steps == 1:
+                perform(&ends, &plan.nests[i])
+            else:
+                nest = plan.nests[i]
+                nest.source += step * nest.loops[0].source
+                nest.target += step * nest.loops[0].target
+                nest.loops[0].extent = nest.loops[0].room = 1
+                perform(&ends, &nest)
 
 
 cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,

@@ -158,6 +158,17 @@ cdef inline void turn_half(const Patch *patch, Py_ssize_t row, const cell *kind)
         turn_rows(patch, row, column, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
 
 
+cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
+    """All columns of one row; `kind` is not read."""
+    cdef const char *source = patch.source + row * patch.row
+    cdef char *target = patch.target + row * <Py_ssize_t> sizeof(cell)
+    cdef Py_ssize_t column = patch.column, i
+    for i in range(patch.columns):
+        memcpy(target, source, sizeof(cell))
+        source += sizeof(cell)
+        target += column
+
+
 cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     """Rows into columns; `kind` is not read.
 
@@ -177,6 +188,9 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     if row + line // 2 <= patch.rows:
         turn_half(patch, row, kind)
         row += line // 2
+    if row + 1 == patch.rows == patch.room:
+        turn_one(patch, row, kind)
+        return
     # What is left: the largest tile that fits into the room, or the smallest one over the rest.
     while row < patch.room:
         groups = PIECES
@@ -252,6 +266,9 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
+    if i + 2 <= runs.outer:
+        copy_streams(runs, i, 2, 1, piece, two, False)
+        i += 2
     while i < runs.outer:
         copy_streams(runs, i, 1, 1, piece, two, False)
         i += 1
