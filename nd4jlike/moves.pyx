@@ -24,8 +24,8 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     MAX_LEVELS = 2 * MAX_BLOCKS + 1
-    # Elements that are converted in one go: they, and what they become, stay in a first-level cache.
-    CHUNK = 2048
+    # Elements that are converted in one go: they, and what they become, stay in a near cache.
+    CHUNK = 8192
     LINE = 64
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18

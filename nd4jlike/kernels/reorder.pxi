@@ -366,13 +366,19 @@ cdef inline void narrow(const float *source, narrower *target, Py_ssize_t count,
         some = min(count - i, LANES)
         if narrower is code:
             codes = quantized(load_f32(source + i, some), steps, low, high, zero)
-            copy_run(<char *> (target + i), <const char *> &codes, some)
+            if some == LANES:
+                (<vi8 *> (target + i))[0] = codes
+            else:
+                copy_run(<char *> (target + i), <const char *> &codes, some)
         else:
             if narrower is half:
                 halves = half_of_f32(load_f32(source + i, some))
             else:
                 halves = brain_of_f32(load_f32(source + i, some))
-            copy_run(<char *> (target + i), <const char *> &halves, some * 2)
+            if some == LANES:
+                (<vhalves *> (target + i))[0] = halves
+            else:
+                copy_run(<char *> (target + i), <const char *> &halves, some * 2)
         i += LANES
 
 
@@ -388,10 +394,16 @@ cdef inline void widen(const narrower *source, float *target, Py_ssize_t count, 
     while i < count:
         some = min(count - i, LANES)
         if narrower is code:
-            copy_run(<char *> &codes, <const char *> (source + i), some)
+            if some == LANES:
+                codes = (<const vi8 *> (source + i))[0]
+            else:
+                copy_run(<char *> &codes, <const char *> (source + i), some)
             store_f32(target + i, dequantized(codes, steps, zero), some)
         else:
-            copy_run(<char *> &halves, <const char *> (source + i), some * 2)
+            if some == LANES:
+                halves = (<const vhalves *> (source + i))[0]
+            else:
+                copy_run(<char *> &halves, <const char *> (source + i), some * 2)
             if narrower is half:
                 store_f32(target + i, f32_of_half(halves), some)
             else:
