@@ -21,9 +21,13 @@ ISA_FLAGS = {
 # Of the machine that is built for: `_PYTHON_HOST_PLATFORM=linux-aarch64` with a cross compiler in CC names another one.
 MACHINE = sysconfig.get_platform().rpartition("-")[2].lower()
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(MACHINE, MACHINE)
-MODULES = ["workers", "descriptor", "buffer", "dlpack", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise"]
+MODULES = ["workers", "descriptor", "buffer", "dlpack", "moves", "ndarray", "kernels.cpu", "reorder", "depthwise", "backward"]
 # The kernels, and the instruction sets that have a build of their own; the others use that of the next slower one.
-KERNELS = {"depthwise": ("baseline", "avx2", "avx512", "avx512_vnni"), "reorder": ("baseline", "avx2", "avx512")}
+KERNELS = {
+    "depthwise": ("baseline", "avx2", "avx512", "avx512_vnni"),
+    "gradients": ("baseline", "avx2", "avx512"),
+    "reorder": ("baseline", "avx2", "avx512"),
+}
 
 # Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]

@@ -1,5 +1,6 @@
 """Arrays whose memory layout you can see, choose, check and hand to anyone."""
 
+from nd4jlike.backward import DepthwiseGradients, depthwise_conv2d_backward
 from nd4jlike.buffer import Buffer
 from nd4jlike.creation import arange, array, asarray, create, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
 from nd4jlike.depthwise import DepthwiseConv2d, depthwise_conv2d
@@ -44,6 +45,8 @@ __all__ = [
     "reorder",
     "DepthwiseConv2d",
     "depthwise_conv2d",
+    "depthwise_conv2d_backward",
+    "DepthwiseGradients",
     "Quantization",
     "bfloat16",
     "Nd4jLikeError",

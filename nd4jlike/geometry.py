@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["AXES", "WEIGHT_AXES", "Walk", "WeightReading", "Window", "choice", "integer", "pair", "pixel_pitch", "sides", "weight_readings"]
+__all__ = ["AXES", "WEIGHT_AXES", "Phase", "Walk", "WeightReading", "Window", "choice", "integer", "pair", "pixel_pitch", "sides", "weight_readings"]
 
 Sides = tuple[tuple[int, int], tuple[int, int]]
 
@@ -36,6 +37,18 @@ class Walk(NamedTuple):
     out: tuple[int, int]  # rows and columns of the result
     before: tuple[int, int]  # implied rows above and columns left of the image
     reach: Sides  # how far the windows read beyond the image: ((top, bottom), (left, right))
+
+
+class Phase(NamedTuple):
+    """Every `stride`-th pixel of an image along one axis: those that the same taps reach, each from the next window (ADR 0018)."""
+
+    first: int  # pixel
+    pixels: int  # of them
+    taps: slice  # of the filter
+    skip: int  # windows before the first that is reached
+    extent: int  # windows from there on
+    pad: int  # windows that the last tap of the first pixel would reach before there are any
+    dilation: int  # windows from one tap to the next
 
 
 class Window(NamedTuple):
@@ -75,6 +88,36 @@ class Window(NamedTuple):
             before.append(lead)
             reach.append((lead, max((count - 1) * stride + window - extent - lead, 0)))
         return Walk((out[0], out[1]), (before[0], before[1]), (reach[0], reach[1]))
+
+    def phases(self, axis: int, size: int, walk: Walk) -> list[Phase]:
+        """Divide the pixels of one axis (0: rows, 1: columns) by the taps that reach them; pixels that none reaches are left out.
+
+        A tap ``a`` of window ``i`` reaches pixel ``i * stride - before + a * dilation``. Pixels ``first + u * stride`` are reached by every
+        ``stride / gcd``-th tap, and tap ``t`` of those comes from window ``u - pad + (taps - 1 - t) * dilation``: a convolution of what there is for
+        each window, with these taps in reverse.
+        """
+        stride, dilation, kernel = self.stride[axis], self.dilation[axis], self.kernel[axis]
+        common = gcd(stride, dilation)
+        found = []
+        for tap in range(min(kernel, stride // common)):
+            taps = range(tap, kernel, stride // common)
+            first = (tap * dilation - walk.before[axis]) % stride
+            window = (first + walk.before[axis] - tap * dilation) // stride  # that of the first tap at the first pixel
+            pad = (len(taps) - 1) * (dilation // common) - window
+            skip = max(0, -pad)
+            if first < size and skip < walk.out[axis]:
+                found.append(
+                    Phase(
+                        first,
+                        (size - first - 1) // stride + 1,
+                        slice(tap, kernel, stride // common),
+                        skip,
+                        walk.out[axis] - skip,
+                        max(0, pad),
+                        dilation // common,
+                    )
+                )
+        return found
 
 
 class WeightReading(NamedTuple):

@@ -50,6 +50,26 @@ def depthwise_float(x, weights, bias=None, activation=(-math.inf, math.inf), **g
     return np.clip(exact, *activation), (taps + 2) * 2.0**-23 * reach + 1e-37
 
 
+def differentiate(grad, x, weights, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0)), absolute=False):
+    """Gradients by x, weights and bias of what `accumulate` computes: a loop over windows and taps, in float64."""
+    grad, x, weights = (np.asarray(a, np.float64) for a in (grad, x, weights))
+    if absolute:
+        grad, x, weights = abs(grad), abs(x), abs(weights)
+    (_, height, width, channels), (kh, kw, _, multiplier) = x.shape, weights.shape
+    batch, oh, ow, _ = grad.shape
+    grad = grad.reshape(batch, oh, ow, channels, multiplier)
+    by_x, by_weights = np.zeros_like(x), np.zeros_like(weights)
+    for i in range(oh):
+        for j in range(ow):
+            for a in range(kh):
+                for b in range(kw):
+                    row, column = i * stride[0] - padding[0][0] + a * dilation[0], j * stride[1] - padding[1][0] + b * dilation[1]
+                    if 0 <= row < height and 0 <= column < width:
+                        by_x[:, row, column] += (grad[:, i, j] * weights[a, b]).sum(-1)
+                        by_weights[a, b] += (grad[:, i, j] * x[:, row, column, :, None]).sum(0)
+    return by_x, by_weights, grad.sum((0, 1, 2)).reshape(-1)
+
+
 def depthwise_int8(x, weights, bias, quantization, rounding, clamp=(-128, 127), **geometry):
     """Compute the int8 result. `quantization`: ((scale, zero point), weight scales, (scale, zero point)), scales as float32 values."""
     (input_scale, input_zero), weight_scales, (output_scale, output_zero) = quantization

@@ -27,7 +27,7 @@ FLOORS = (
     ("dlpack",),
     ("padding", "padding_cells", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
-    ("quantization", "geometry", "depthwise"),
+    ("quantization", "geometry", "depthwise", "backward"),
     ("adapters", "show"),
     ("interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )

@@ -141,7 +141,7 @@ def test_d7_not_compiled(monkeypatch):
 
 def test_d7_unknown_kernel():
     """D7: An impossible request raises `IsaError`."""
-    with pytest.raises(IsaError, match=r"^kernel 'pooling': not compiled for baseline; available: depthwise and reorder for baseline"):
+    with pytest.raises(IsaError, match=r"^kernel 'pooling': not compiled for baseline; available: depthwise, gradients and reorder for baseline"):
         dispatch.load("pooling", "baseline")
 
 

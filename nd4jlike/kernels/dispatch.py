@@ -102,7 +102,8 @@ def load(kernel: str, isa: str | None = None) -> object:
     -------
     capsule
         A ``KernelTable`` of ``problem.pxd``, under the name ``nd4jlike.kernels.KernelTable``; for ``"reorder"`` a ``MoveTable`` of
-        ``patch.pxd``. A kernel without a build for the instruction set has that of the next slower one.
+        ``patch.pxd``, for ``"gradients"`` a ``GradientTable`` of ``gradients.pxd``. A kernel without a build for the instruction set has that of
+        the next slower one.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def load(kernel: str, isa: str | None = None) -> object:
     usable = compiled()[compiled().index(isa) :: -1]
     build = next((name for level in usable if (name := f"_{kernel}_{level}") in _MODULES), None)
     if build is None:
-        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise and reorder for {', '.join(available())}")
+        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise, gradients and reorder for {', '.join(available())}")
     table: object = importlib.import_module(f"nd4jlike.kernels.{build}").KERNEL_TABLE
     return table
 

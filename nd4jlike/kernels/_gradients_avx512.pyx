@@ -1,0 +1,3 @@
+include "gradients.pxi"
+
+KERNEL_TABLE = export(b"avx512")
