@@ -287,8 +287,10 @@ cdef class DepthwiseConv2d:
             self._ignores_padding = "some weights are not finite"
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
-        self._table = dispatch.load("depthwise", isa)
         self.isa = dispatch.chosen() if isa is None else isa
+        # Halves have no use for VNNI: their tiles are in one build of the two.
+        halves = self._element == FLOAT16 or self._element == BFLOAT16
+        self._table = dispatch.load("depthwise", "avx512" if halves and self.isa == "avx512_vnni" else isa)
         table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
         self._family = &table.families[self._element]
         self._launches = {}
@@ -426,11 +428,12 @@ cdef class DepthwiseConv2d:
                 return self._int16.explain(x)
             y = self.output_descriptor(x)
             launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes))
+        sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
-            f"kernel    {self.isa}, {self._family.lanes} channels a step" if launch is None else
-            f"kernel    {launch.isa}, {launch.family.lanes} channels a step, {launch.family.kernel(&launch.problem).decode()}",
+            f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
+            f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
             return "\n".join([*lines, "no input seen yet: explain(x) tells what would happen"])

@@ -317,6 +317,28 @@ def test_d4_clamps_and_what_is_not_finite(isa, dtype):
         assert (in_numpy(nd.depthwise_conv2d(largest, ones, activation="relu6", isa=isa)) == 6).all()
 
 
+@every_isa
+@every_half
+def test_d4_a_nan_of_any_bits_stays_nan(isa, dtype):
+    """D4: NaN stays NaN."""
+    nan = np.array([0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF800001], np.uint32).view(np.float32)
+    for channels in (4, 32):
+        got = nd.depthwise_conv2d(random((1, 5, 9, channels), dtype), random((3, 3, channels, 1), dtype, 2), np.resize(nan, channels), isa=isa)
+        assert np.isnan(in_numpy(got)).all()
+
+
+@every_isa
+@every_half
+def test_d3_halves_are_read_in_place(isa, dtype):
+    """D3: float16 and bfloat16 are widened to float32."""
+    kernel = "through bands" if isa == "baseline" else "in place, tiles of 2 rows"
+    for size in (3, 5, 7):
+        plan = nd.DepthwiseConv2d(random((size, size, 40, 1), dtype), isa=isa)
+        text = plan.explain(plan.input_descriptor((1, 28, 28, 40)))
+        assert "sums in float32" in text
+        assert kernel in text
+
+
 @every_half
 def test_d5_weights_and_bias_of_other_types(dtype):
     """D5: A bias of float16 or bfloat16 weights may be float32 as well."""

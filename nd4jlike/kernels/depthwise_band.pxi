@@ -58,6 +58,10 @@ cdef struct Job:
     Py_ssize_t tile_rows, tile_columns, entry_bytes, band_bytes
 
 
+cdef inline Py_ssize_t item_bytes(int element) noexcept nogil:
+    return 8 if element == FLOAT64 else 4 if element == FLOAT32 else 1 if element == INT8 or element == UINT8 else 2
+
+
 cdef inline Py_ssize_t divide(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     """a / b rounded down; a >= 0, b > 0. Nearly always b is 1, and a division takes as long as the taps of an output."""
     return a if b == 1 else a // b

@@ -27,10 +27,6 @@ cdef Need scratch_for(const Job *job, bint any_band, Py_ssize_t rows, Py_ssize_t
     return need
 
 
-cdef inline Py_ssize_t item_bytes(int element) noexcept nogil:
-    return 8 if element == FLOAT64 else 4 if element == FLOAT32 else 1 if element == INT8 or element == UINT8 else 2
-
-
 cdef Py_ssize_t fold_of(const Job *job) noexcept nogil:
     """Output columns that fit one vector."""
     return job.lanes // job.channels if 0 < job.channels <= job.lanes // 2 else 1

@@ -1,4 +1,4 @@
-# float32 whose channels lie side by side in input and output: read in place, in tiles of 2 rows that share their inputs (taps.h).
+# float32 and halves whose channels lie side by side in input and output: read in place, in tiles of 2 rows that share their inputs (taps.h).
 #
 # What is outside the image is left out, whatever the padding holds: no halo is read, no non-finite weight meets a zero. With a dilation or a stride
 # beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
@@ -25,7 +25,7 @@ cdef extern from "taps.h" nogil:
     ctypedef void (*Tiles)(
         const Tile *tile, const vf32 *limits, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, const char *x, char *y,
     ) noexcept nogil
-    Tiles tiles_table[8][3][2]
+    Tiles tiles_table[4][8][3][2]
     Tiles tiles_of_any_taps, tiles_of_any_stride
 
 cdef enum:
@@ -46,7 +46,7 @@ cdef struct Line:
 # A call on rows.
 cdef struct Rows:
     Line down, across
-    Py_ssize_t channels, blocks, block_vectors
+    Py_ssize_t itemsize, channels, blocks, block_vectors
     # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
@@ -60,6 +60,7 @@ cdef struct Rows:
 
 cdef inline Line line_of(
     Py_ssize_t outputs, Py_ssize_t extent, Py_ssize_t stride, Py_ssize_t pad, Py_ssize_t taps, Py_ssize_t dilation, Py_ssize_t x, Py_ssize_t y,
+    Py_ssize_t itemsize,
 ) noexcept nogil:
     cdef Line line
     cdef Py_ssize_t common
@@ -69,8 +70,8 @@ cdef inline Line line_of(
     line.outputs, line.extent, line.stride, line.pad, line.taps, line.dilation = outputs, extent, stride, pad, taps, dilation
     line.phases = divide(dilation, common)
     line.step = divide(stride, common)
-    line.x = x * CELL
-    line.y = y * CELL
+    line.x = x * itemsize
+    line.y = y * itemsize
     return line
 
 
@@ -89,27 +90,28 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, general
-    if problem.element != FLOAT32:
-        return False
+    job.itemsize = item_bytes(problem.element)
     job.channels = problem.channels * problem.multiplier
     if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1):
         return False
     job.down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
-        problem.x_strides[1], problem.y_strides[1],
+        problem.x_strides[1], problem.y_strides[1], job.itemsize,
     )
     job.across = line_of(
         problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width,
-        problem.x_strides[2], problem.y_strides[2],
+        problem.x_strides[2], problem.y_strides[2], job.itemsize,
     )
     if swapped:
         job.down, job.across = job.across, job.down
-    general = job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[job.across.taps][job.across.step][False] == NULL
-    if general and (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS:
+    general = (
+        job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[problem.element][job.across.taps][job.across.step][False] == NULL
+    )
+    if general and (problem.element != FLOAT32 or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
     job.blocks = divide_up(job.channels, LANES)
-    job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * CELL
-    job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * CELL
+    job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * job.itemsize
+    job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * job.itemsize
     job.spread = problem.multiplier > 1
     job.overlapped = False
     if job.channels % LANES:
@@ -126,7 +128,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     if general:
         job.tiles = tiles_of_any_taps if job.across.step == 1 else tiles_of_any_stride
     else:
-        job.tiles = tiles_table[job.across.taps][job.across.step][job.wide]
+        job.tiles = tiles_table[problem.element][job.across.taps][job.across.step][job.wide]
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
 
@@ -168,9 +170,9 @@ cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, 
     tile.outside &= first_bits((tile_columns - 1) * line.step + line.taps)
 
 
-cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step) noexcept nogil:
+cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step, Py_ssize_t itemsize) noexcept nogil:
     """Bytes that a block of channels lies farther than if all channels were side by side."""
-    return block // vectors * step - (block - block % vectors) * VECTOR_BYTES if vectors > 1 else 0
+    return block // vectors * step - (block - block % vectors) * LANES * itemsize if vectors > 1 else 0
 
 
 cdef void run_image(
@@ -192,8 +194,8 @@ cdef void run_image(
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
     tile.whole_blocks = job.channels // LANES
-    tile.x_block = tile.y_block = VECTOR_BYTES
-    tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * CELL
+    tile.x_block = tile.y_block = LANES * job.itemsize
+    tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * job.itemsize
     # Blocks of one vector are that far apart, larger ones are images of their own.
     if job.x_vectors == 1:
         tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
@@ -209,8 +211,8 @@ cdef void run_image(
     tile.spread = job.spread
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     while block < job.blocks:
-        x_shift = block_shift(block, job.x_vectors, job.x_step)
-        y_shift = block_shift(block, job.y_vectors, job.y_step)
+        x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
+        y_shift = block_shift(block, job.y_vectors, job.y_step, job.itemsize)
         for row_phase in range(min(down.phases, end - begin)):
             row = begin + row_phase
             while row < end:
@@ -255,10 +257,13 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         row = begin % problem.out_height
         rows = min(problem.out_height - row, end - begin)
         if swapped:
-            run_image(job, limits, blocks, x + image * problem.x_strides[0] * CELL, y + image * problem.y_strides[0] * CELL, 0, 1, row, row + rows)
+            run_image(
+                job, limits, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                0, 1, row, row + rows,
+            )
         else:
             run_image(
-                job, limits, blocks, x + image * problem.x_strides[0] * CELL, y + image * problem.y_strides[0] * CELL,
+                job, limits, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
                 row, row + rows, 0, problem.out_width,
             )
         begin += rows
@@ -274,8 +279,10 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const float *weight
         index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
         first = first_channel(job, block) // problem.multiplier
         for lane in range(LANES):
-            channel = first_channel(job, block) + lane
+            channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
             target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
+            if target[lane] != target[lane]:
+                target[lane] = NAN  # with no bits that a half lacks
             for tap in range(taps):
                 target[(CONSTANTS_FLOAT + tap) * LANES + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
             if job.spread:

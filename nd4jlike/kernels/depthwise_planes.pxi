@@ -1,10 +1,12 @@
-# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (taps.h).
+# float32 and halves whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (taps.h).
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
 cdef extern from "taps.h" nogil:
-    void plane_tile(
-        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const float *x, char *y, const vi32 *masks)
+    ctypedef void (*PlaneTile)(
+        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
+    ) noexcept nogil
+    PlaneTile plane_tiles[4]
 
 cdef enum:
     PLANE_TAPS = 16
@@ -30,7 +32,7 @@ cdef struct Pieces:
 
 cdef bint in_planes(const Problem *problem) noexcept nogil:
     return (
-        problem.element == FLOAT32 and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
+        problem.element != FLOAT64 and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
         and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
     )
 
@@ -70,11 +72,11 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
     """Output rows begin to end of batch*out_height; weights are packed as for bands."""
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
-    cdef Py_ssize_t column = 0, next_column, image, row, rows, position, channel, output, phase, first
+    cdef Py_ssize_t itemsize = item_bytes(problem.element), column = 0, next_column, image, row, rows, position, channel, output, phase, first
     cdef Py_ssize_t x_rows[ROW_TILES]
     cdef Py_ssize_t y_rows[ROW_TILES]
     cdef Tile tiles[ROW_TILES]
-    cdef const float *x_plane
+    cdef const char *x_plane
     cdef char *y_plane
     cdef const Piece *piece
     cdef vf32 limits[2]
@@ -82,7 +84,7 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
     cdef int i, tile, count
     cdef Line down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
-        problem.x_strides[1], problem.y_strides[1],
+        problem.x_strides[1], problem.y_strides[1], itemsize,
     )
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
@@ -100,31 +102,31 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
                 count = 0
                 while count < ROW_TILES and phase < min(down.phases, rows):
                     place_rows(&down, &tiles[count], row, row + down.phases < first + rows)
-                    tiles[count].x_row = down.dilation * problem.x_strides[1]
-                    tiles[count].x_column = problem.dilation_width
+                    tiles[count].x_row = down.dilation * down.x
+                    tiles[count].x_column = problem.dilation_width * itemsize
                     tiles[count].y_row = down.phases * down.y
-                    x_rows[count] = (row * down.stride - down.pad) * problem.x_strides[1] - problem.pad_left
+                    x_rows[count] = (row * down.stride - down.pad) * down.x - problem.pad_left * itemsize
                     y_rows[count] = row * down.y
                     count += 1
                     row += 2 * down.phases
                     if row >= first + rows:
                         phase += 1
                         row = first + phase
-                x_plane = <const float *> x + image * problem.x_strides[0]
-                y_plane = y + image * problem.y_strides[0] * CELL
+                x_plane = x + image * problem.x_strides[0] * itemsize
+                y_plane = y + image * problem.y_strides[0] * itemsize
                 for channel in range(problem.channels):
                     for output in range(channel * problem.multiplier, (channel + 1) * problem.multiplier):
                         for tile in range(count):
                             for i in range(pieces.count):
                                 piece = &pieces.piece[i]
                                 tiles[tile].tail_lanes = piece.lanes
-                                plane_tile(
+                                plane_tiles[problem.element](
                                     &tiles[tile], limits, blocks + output // LANES * block_vectors * LANES + output % LANES,
                                     <int> problem.kernel_width, <int> problem.stride_width, piece.vectors,
-                                    x_plane + x_rows[tile] + piece.column * problem.stride_width, y_plane + y_rows[tile] + piece.column * CELL,
+                                    x_plane + x_rows[tile] + piece.column * problem.stride_width * itemsize, y_plane + y_rows[tile] + piece.column * itemsize,
                                     NULL if piece.masks < 0 else &pieces.masks[piece.masks],
                                 )
-                        y_plane += problem.y_strides[3] * CELL
-                    x_plane += problem.x_strides[3]
+                        y_plane += problem.y_strides[3] * itemsize
+                    x_plane += problem.x_strides[3] * itemsize
             position += rows
         column = next_column

@@ -359,35 +359,51 @@ WORD vf32 f32_of_half(vhalves half)
 #endif
 }
 
-/* The first `count` of LANES halves. */
-WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
-{
+/* Whether there are tiles for halves: where they are widened by an instruction; else it is done once, in bands. VNNI's are those of the build without. */
+#define WIDENS_HALVES (VECTOR_BYTES > 16 && !defined(__AVX512VNNI__))
+
 #if VECTOR_BYTES == 64
-    return (vhalves)_mm256_maskz_loadu_epi16(first_lanes(count), source);
+
+WORD vhalves load_part_halves(const void *source, ptrdiff_t count) { return (vhalves)_mm256_maskz_loadu_epi16(first_lanes(count), source); }
+WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { _mm256_mask_storeu_epi16(target, first_lanes(count), (__m256i)value); }
+WORD vhalves load_masked_halves(const void *source, vi32 mask) { return (vhalves)_mm256_maskz_loadu_epi16(_mm512_movepi32_mask((__m512i)mask), source); }
+
 #else
-    vhalves value = {0};
-    memcpy(&value, source, (size_t)count * 2);
-    return value;
-#endif
+
+#define RARE static __attribute__((noinline, unused)) /* Tails: worth no room in every tile. */
+RARE void copy_part_halves(char *target, const char *source, ptrdiff_t count)
+{
+    if (count & 4)
+        memcpy(target, source, 8);
+    target += (count & 4) * 2, source += (count & 4) * 2;
+    if (count & 2)
+        memcpy(target, source, 4);
+    target += (count & 2) * 2, source += (count & 2) * 2;
+    if (count & 1)
+        memcpy(target, source, 2);
 }
 
-WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count)
+WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
 {
-#if VECTOR_BYTES == 64
-    _mm256_mask_storeu_epi16(target, first_lanes(count), (__m256i)value);
-#else
-    /* Copies of constant length: a call costs more. */
-    const char *from = (const char *)&value;
-    if (count & 4)
-        memcpy(target, from, 8);
-    target += (count & 4) * 2, from += (count & 4) * 2;
-    if (count & 2)
-        memcpy(target, from, 4);
-    target += (count & 2) * 2, from += (count & 2) * 2;
-    if (count & 1)
-        memcpy(target, from, 2);
-#endif
+    vhalves value = {0};
+    if (count >= LANES)
+        return *(const vhalves *)source;
+    copy_part_halves((char *)&value, (const char *)source, count);
+    return value;
 }
+
+WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { copy_part_halves(target, (const char *)&value, count); }
+
+RARE vhalves load_masked_halves(const void *source, vi32 mask)
+{
+    vhalves value = {0};
+    for (int lane = 0; lane < LANES; lane++)
+        if (mask[lane])
+            value[lane] = ((const uint16_t *)source)[lane];
+    return value;
+}
+
+#endif
 
 /* float32 from memory that holds it, or half as many bits; `element` tells. */
 WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
@@ -399,6 +415,22 @@ WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
     return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
 }
 
+WORD vf32 load_masked_as_f32(const void *source, vi32 mask, int element)
+{
+    if (element == FLOAT32)
+        return load_masked_f32((const float *)source, mask);
+    return element == FLOAT16 ? f32_of_half(load_masked_halves(source, mask)) : f32_of_brain(load_masked_halves(source, mask));
+}
+
+WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, int element)
+{
+    vhalves halves;
+    if (element == FLOAT32)
+        return load_spread_f32((const float *)source, index, count);
+    halves = load_part_halves(source, count);
+    return __builtin_shuffle(element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves), index);
+}
+
 WORD void store_from_f32(char *target, vf32 value, ptrdiff_t count, int element)
 {
     vhalves halves;
@@ -408,6 +440,70 @@ WORD void store_from_f32(char *target, vf32 value, ptrdiff_t count, int element)
     }
     halves = element == FLOAT16 ? half_of_f32(value) : brain_of_f32(value);
     if (count >= LANES)
+        *(vhalves *)target = halves;
+    else
+        store_part_halves(target, halves, count);
+}
+
+/* bfloat16 of a row of pixels. With instructions that move bytes within 16 of them, widening and narrowing are one and two of them if lane i holds
+ * element row_lane(i, BFLOAT16) of a vector; narrowing takes no NaN but those whose lower half is 0. Other elements keep their order. */
+#if VECTOR_BYTES >= 32
+
+WORD int row_lane(int lane, int element) { return element == BFLOAT16 && LANES == 16 ? (lane & 3) | (lane & 4) << 1 | (lane & 8) >> 1 : lane; }
+
+WORD vf32 load_brains(const void *source)
+{
+    vbytes order;
+    /* Two bytes of 0, two of the source: the lower half of its 16 bytes, then the upper one. */
+#pragma GCC unroll 64
+    for (int i = 0; i < VECTOR_BYTES; i++)
+        order[i] = (int8_t)(i & 2 ? i / (VECTOR_BYTES / 2) * 8 + i % 16 / 4 * 2 + (i & 1) : -1);
+#if VECTOR_BYTES == 64
+    return (vf32)_mm512_shuffle_epi8(_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)source)), (__m512i)order);
+#else
+    return (vf32)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)source)), (__m256i)order);
+#endif
+}
+
+WORD vhalves narrow_brains(vf32 value)
+{
+    vu32 bits = (vu32)value;
+    vbytes order;
+#pragma GCC unroll 64
+    for (int i = 0; i < VECTOR_BYTES; i++)
+        order[i] = (int8_t)(i & 8 ? -1 : i % 8 / 2 * 4 + 2 + (i & 1));
+#if VECTOR_BYTES == 64
+    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)bits, _mm512_set1_epi32(0x10000));
+    __m512i rounded = _mm512_mask_add_epi32((__m512i)(bits + 0x7FFF), odd, (__m512i)bits, _mm512_set1_epi32(0x8000));
+    return (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 2, 6, 0, 4, 2, 6), _mm512_shuffle_epi8(rounded, (__m512i)order)));
+#else
+    vu32 rounded = bits + 0x7FFF + ((bits >> 16) & 1);
+    return (vhalves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_shuffle_epi8((__m256i)rounded, (__m256i)order), 0x08));
+#endif
+}
+
+#else
+
+WORD int row_lane(int lane, int element) { return element == BFLOAT16 ? -1 : lane; } /* There are no such rows. */
+WORD vf32 load_brains(const void *source) { return f32_of_brain(*(const vhalves *)source); }
+WORD vhalves narrow_brains(vf32 value) { return brain_of_f32(value); }
+
+#endif
+
+WORD vf32 load_row(const void *source, int element) { return element == BFLOAT16 ? load_brains(source) : load_as_f32(source, LANES, element); }
+
+/* All lanes, or the first `count` of them, fewer. */
+WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element, const int whole)
+{
+    vhalves halves;
+    if (element == FLOAT32 && whole)
+        *(vf32 *)target = value;
+    if (element == FLOAT32 && !whole)
+        store_part_f32((float *)target, value, count);
+    if (element == FLOAT32)
+        return;
+    halves = element == FLOAT16 ? half_of_f32(value) : narrow_brains(value);
+    if (whole)
         *(vhalves *)target = halves;
     else
         store_part_halves(target, halves, count);

@@ -11,6 +11,7 @@ cdef extern from "simd.h" nogil:
     void store_f32(float *target, vf32 value, Py_ssize_t count)
     vf32 load_as_f32(const void *source, Py_ssize_t count, int element)
     void store_from_f32(char *target, vf32 value, Py_ssize_t count, int element)
+    int row_lane(int lane, int element)
     vf64 splat_f64(double value)
     vf64 at_least_f64(vf64 value, vf64 bound)
     vf64 at_most_f64(vf64 value, vf64 bound)

@@ -1,4 +1,4 @@
-/* The register tile of float32 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
+/* The register tile of rows of float32, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
  *
  * A tile is up to 2 rows of `columns` outputs, `columns` a constant. Each input is loaded once and serves all outputs that it reaches. Coordinates of
  * inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left out, not multiplied.
@@ -49,18 +49,20 @@ WORD int may_be_outside(const int where, int column, const int taps, const int l
 /* Vectors at the end of a block of spread inputs: the element that each lane takes; then, in the first lanes, the first channel and how many there are. */
 enum { SPREAD_INDEX, SPREAD_SOURCE, SPREAD_VECTORS };
 
+#define ITEM_BYTES(element) ((element) == FLOAT32 ? 4 : 2)
+
 /* Some taps of one row of inputs, for one row of outputs or two; NULL: none. Each input is loaded once. */
 WORD void add_taps(
     vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
-    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where)
+    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     const int last = (columns - 1) * stride + taps - 1;
 #pragma GCC unroll 32
     for (int column = 0; column <= last; column++) {
         if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
             continue;
-        const float *cell = (const float *)(x + column * x_column);
-        vf32 value = spread ? load_spread_f32(cell, index, sources) : *(const vf32 *)cell;
+        const char *cell = x + column * x_column;
+        vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
 #pragma GCC unroll 8
         for (int tap = 0; tap < taps; tap++) {
             int output = (column - tap) / stride;
@@ -77,11 +79,11 @@ WORD void add_taps(
 /* All taps of one row. Any number of them: some at a time, or with any stride one at a time, as if its outputs were neighbours. */
 WORD void add_row(
     vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
-    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where)
+    vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     int tap = 0;
     if (columns != GENERAL_TILE) {
-        add_taps(upper, lower, upper_weights, lower_weights, x, x_column, outside, index, sources, spread, taps, stride, columns, where);
+        add_taps(upper, lower, upper_weights, lower_weights, x, x_column, outside, index, sources, spread, taps, stride, columns, where, element);
         return;
     }
     if (stride == 1)
@@ -89,7 +91,7 @@ WORD void add_row(
         for (; tap + TAPS_TOGETHER <= taps; tap += TAPS_TOGETHER)
             add_taps(
                 upper, lower, upper_weights + tap, lower_weights + tap, x + tap * x_column, x_column, outside >> tap, index, sources,
-                spread, TAPS_TOGETHER, 1, columns, where);
+                spread, TAPS_TOGETHER, 1, columns, where, element);
     const ptrdiff_t x_output = stride * x_column;
     x += tap * x_column;
     outside >>= tap;
@@ -99,8 +101,8 @@ WORD void add_row(
         for (int column = 0; column < columns; column++) {
             if (where != INSIDE && (outside >> column * stride & 1))
                 continue;
-            const float *cell = (const float *)(x + column * x_output);
-            vf32 value = spread ? load_spread_f32(cell, index, sources) : *(const vf32 *)cell;
+            const char *cell = x + column * x_output;
+            vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
             if (upper)
                 upper[column] += value * upper_weights[tap];
             if (lower)
@@ -109,26 +111,27 @@ WORD void add_row(
     }
 }
 
-WORD void store_row(char *y, const vf32 *row, ptrdiff_t y_column, vf32 low, vf32 high, ptrdiff_t lanes, int stored, const int columns, const int where)
+WORD void store_outputs(
+    char *y, const vf32 *row, ptrdiff_t y_column, vf32 low, vf32 high, ptrdiff_t lanes, int stored, const int columns, const int where, const int element)
 {
     /* One question for all columns. */
     if (lanes == LANES) {
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++)
             if (where != ANYWHERE || column < stored)
-                *(vf32 *)(y + column * y_column) = at_most_f32(at_least_f32(row[column], low), high);
+                store_row(y + column * y_column, at_most_f32(at_least_f32(row[column], low), high), LANES, element, 1);
     } else {
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++)
             if (where != ANYWHERE || column < stored)
-                store_part_f32((float *)(y + column * y_column), at_most_f32(at_least_f32(row[column], low), high), lanes);
+                store_row(y + column * y_column, at_most_f32(at_least_f32(row[column], low), high), lanes, element, 0);
     }
 }
 
 /* All taps of one block of channels: bias, then a weight vector for each tap. */
 WORD void one_tile(
     const Tile *tile, vf32 low, vf32 high, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
-    const int spread, const int taps, const int stride, const int columns, const int where)
+    const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     vf32 upper[WIDE_TILE], lower[WIDE_TILE];
     const ptrdiff_t behind = tile->step * taps;
@@ -140,7 +143,7 @@ WORD void one_tile(
     if (spread) {
         const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
         index = how[SPREAD_INDEX];
-        x += how[SPREAD_SOURCE][0] * (ptrdiff_t)sizeof(float);
+        x += how[SPREAD_SOURCE][0] * ITEM_BYTES(element);
         sources = how[SPREAD_SOURCE][1];
     }
 #pragma GCC unroll 8
@@ -151,21 +154,21 @@ WORD void one_tile(
     from = x + tile->upper.begin * tile->x_row;
 #pragma GCC unroll 1
     for (row = tile->upper.begin; row < tile->upper.end; row++, weights += taps, from += tile->x_row)
-        add_row(upper, NULL, weights, NULL, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
+        add_row(upper, NULL, weights, NULL, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
     weights = block + tile->both.begin * taps;
     from = x + tile->both.begin * tile->x_row;
 #pragma GCC unroll 1
     for (row = tile->both.begin; row < tile->both.end; row++, weights += taps, from += tile->x_row)
-        add_row(upper, lower, weights, weights - behind, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
+        add_row(upper, lower, weights, weights - behind, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
     weights = block + tile->lower.begin * taps - behind;
     from = x + tile->lower.begin * tile->x_row;
 #pragma GCC unroll 1
     for (row = tile->lower.begin; row < tile->lower.end; row++, weights += taps, from += tile->x_row)
-        add_row(NULL, lower, NULL, weights, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where);
-    store_row(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where);
+        add_row(NULL, lower, NULL, weights, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
+    store_outputs(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
     if (tile->rows == 1)
         return;
-    store_row(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where);
+    store_outputs(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
 }
 
 WORD int at_edges(unsigned long long outside, const int taps, const int stride, const int columns)
@@ -177,7 +180,7 @@ WORD int at_edges(unsigned long long outside, const int taps, const int stride, 
 /* `count` tiles side by side, each with its blocks begin to end before the next; x and y are at channel 0, whatever `begin`. */
 WORD void row_of_tiles(
     const Tile *shared, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y,
-    const int spread, const int taps, const int stride, const int columns, const int where)
+    const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     /* A copy, because the compiler must take a vector that is stored for one that may change the original. */
     const Tile tile = *shared;
@@ -188,67 +191,78 @@ WORD void row_of_tiles(
             const char *from = spread ? x : x + (whole ? block * tile.x_block : tile.x_tail);
             one_tile(
                 &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block : tile.y_tail),
-                block < tile.whole_blocks ? LANES : tile.tail_lanes, spread, taps, stride, columns, where);
+                block < tile.whole_blocks ? LANES : tile.tail_lanes, spread, taps, stride, columns, where, element);
         }
 }
 
 typedef void (*Tiles)(
     const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y);
 
-#define TILES(taps, stride, columns) \
-    static void tiles_##taps##_##stride##_##columns( \
+/* Halves have fewer variants. */
+#define TILES(taps, stride, columns, element) \
+    static void tiles_##taps##_##stride##_##columns##_##element( \
         const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
     { \
         const int stored = tile->stored == columns, spread = columns != WIDE_TILE && tile->spread; \
         const int where = stored && tile->outside == 0 ? INSIDE : stored && at_edges(tile->outside, taps, stride, columns) ? EDGES : ANYWHERE; \
-        if (spread && where == INSIDE) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, INSIDE); \
+        if (spread && where == INSIDE && element == FLOAT32) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, INSIDE, element); \
         else if (spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, ANYWHERE); \
-        else if (where == INSIDE) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, INSIDE); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, ANYWHERE, element); \
+        else if (where == INSIDE && (columns == NARROW_TILE || element == FLOAT32)) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, INSIDE, element); \
         else if (columns == WIDE_TILE || where == EDGES) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, EDGES); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, EDGES, element); \
         else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE, element); \
     }
 #define GENERAL_TILES(name, stride) \
     static void name(const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
     { \
         if (tile->spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
         else if (tile->stored == GENERAL_TILE && tile->outside == 0) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, INSIDE); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32); \
         else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
     }
 GENERAL_TILES(tiles_of_any_taps, 1)
 GENERAL_TILES(tiles_of_any_stride, tile->stride)
 
-#define TILES_OF_TAPS(taps) TILES(taps, 1, 4) TILES(taps, 1, 7) TILES(taps, 2, 4) TILES(taps, 2, 7)
-TILES_OF_TAPS(1)
-TILES_OF_TAPS(3)
-TILES_OF_TAPS(5)
-TILES_OF_TAPS(7)
+#define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 1, 7, element) TILES(taps, 2, 4, element) TILES(taps, 2, 7, element)
+#define TILES_OF(element) TILES_OF_TAPS(3, element) TILES_OF_TAPS(5, element) TILES_OF_TAPS(7, element)
+TILES_OF_TAPS(1, FLOAT32)
+TILES_OF(FLOAT32)
 
-/* By taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
-#define TABLE_OF_TAPS(taps) [taps] = {[1] = {tiles_##taps##_1_4, tiles_##taps##_1_7}, [2] = {tiles_##taps##_2_4, tiles_##taps##_2_7}}
-static const Tiles tiles_table[TILE_TAPS][TILE_STRIDES][2] = {TABLE_OF_TAPS(1), TABLE_OF_TAPS(3), TABLE_OF_TAPS(5), TABLE_OF_TAPS(7)};
+/* By element type, taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
+#define TABLE_OF_TAPS(taps, element) \
+    [taps] = {[1] = {tiles_##taps##_1_4_##element, tiles_##taps##_1_7_##element}, [2] = {tiles_##taps##_2_4_##element, tiles_##taps##_2_7_##element}}
+#if WIDENS_HALVES
+TILES_OF(FLOAT16)
+TILES_OF(BFLOAT16)
+#endif
+static const Tiles tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2] = {
+    [FLOAT32] = {TABLE_OF_TAPS(1, FLOAT32), TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
+#if WIDENS_HALVES
+    [FLOAT16] = {TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+#endif
+};
 
 /* Planes, whose columns lie side by side: vectors of neighbouring columns, `stride` columns of the input apart, each weight in all lanes. The masks
  * of a tap are set for the columns inside the image: `stride` vectors of them. */
 WORD void add_plane_row(
-    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const float *x, ptrdiff_t dilation, int taps, const vi32 *masks,
-    const int stride, const int vectors, const int masked)
+    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, int taps, const vi32 *masks,
+    const int stride, const int vectors, const int masked, const int element)
 {
 #pragma GCC unroll 8
     for (int tap = 0; tap < taps; tap++, x += dilation) {
 #pragma GCC unroll 2
         for (int i = 0; i < vectors; i++) {
-            const float *from = x + i * stride * LANES;
-            vf32 value = masked ? load_masked_f32(from, masks[tap * stride]) : *(const vf32 *)from;
+            const char *from = x + i * stride * LANES * ITEM_BYTES(element), *next = from + LANES * ITEM_BYTES(element);
+            vf32 value = masked ? load_masked_as_f32(from, masks[tap * stride], element) : load_as_f32(from, LANES, element);
             if (stride == 2)
-                value = evens_f32(value, masked ? load_masked_f32(from + LANES, masks[tap * stride + 1]) : *(const vf32 *)(from + LANES));
+                value = evens_f32(value, masked ? load_masked_as_f32(next, masks[tap * stride + 1], element) : load_as_f32(next, LANES, element));
             if (upper)
                 upper[i] += value * splat_f32(upper_weights[tap * LANES]);
             if (lower)
@@ -259,8 +273,8 @@ WORD void add_plane_row(
 
 /* `block` is at the channel's lane of its block. */
 WORD void one_plane_tile(
-    const Tile *tile, const vf32 *limits, const float *block, int taps, const float *x, char *y, const vi32 *masks,
-    const int stride, const int vectors, const int masked)
+    const Tile *tile, const vf32 *limits, const float *block, int taps, const char *x, char *y, const vi32 *masks,
+    const int stride, const int vectors, const int masked, const int element)
 {
     const ptrdiff_t behind = (ptrdiff_t)tile->step * taps * LANES, pitch = taps * LANES, x_row = tile->x_row, dilation = tile->x_column;
     const float *weights = block + LANES;
@@ -270,47 +284,61 @@ WORD void one_plane_tile(
     for (int i = 0; i < vectors; i++)
         upper[i] = lower[i] = splat_f32(block[0]);
     for (row = tile->upper.begin; row < tile->upper.end; row++)
-        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
     for (row = tile->both.begin; row < tile->both.end; row++)
-        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
-        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked);
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
-        store_f32((float *)y + i * LANES, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes);
+        char *to = y + i * LANES * ITEM_BYTES(element);
+        store_from_f32(to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes, element);
         if (tile->rows == 2)
-            store_f32((float *)(y + tile->y_row) + i * LANES, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes);
+            store_from_f32(to + tile->y_row, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes, element);
     }
 }
 
-/* x_row and x_column of the tile count elements here. No masks: every column is inside the image. `taps` is a constant for the usual filters. */
+/* No masks: every column is inside the image. `taps` is a constant for the usual filters. */
 WORD void plane_tile_of(
-    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const float *x, char *y, const vi32 *masks)
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks, const int element)
 {
     if (stride == 1 && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, element);
     else if (stride == 1 && vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, element);
     else if (stride == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, element);
     else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, element);
     else if (vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, element);
     else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, element);
 }
 
-/* A call, so that its registers are its own. */
-static __attribute__((noinline)) void plane_tile(
-    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const float *x, char *y, const vi32 *masks)
+/* Calls, so that their registers are their own. */
+static __attribute__((noinline)) void plane_tile_f32(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
     switch (taps) {
-    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks); break;
-    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks); break;
-    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks); break;
-    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
+    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks, FLOAT32); break;
+    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks, FLOAT32); break;
+    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks, FLOAT32); break;
+    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, FLOAT32);
     }
 }
+
+#define PLANE_TILE(name, element) \
+    static __attribute__((noinline)) void name( \
+        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks) \
+    { \
+        plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, element); \
+    }
+PLANE_TILE(plane_tile_f16, FLOAT16)
+PLANE_TILE(plane_tile_bf16, BFLOAT16)
+
+typedef void (*PlaneTile)(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks);
+static const PlaneTile plane_tiles[BFLOAT16 + 1] = {[FLOAT32] = plane_tile_f32, [FLOAT16] = plane_tile_f16, [BFLOAT16] = plane_tile_bf16};
 
 #endif
