@@ -217,6 +217,37 @@ def test_d12_random_accumulators(isa):
             assert np.array_equal(got, np.clip(rescaled_twice(accumulators, multiplier, shift) + zero_point, -128, 127)), (effective, zero_point)
 
 
+def through_three_by_three(accumulators, q, rounding, isa):
+    """Requantize chosen accumulators that are a few of the many that a filter of 3x3 can reach: inputs that are zero points add nothing to the bias."""
+    accumulators = np.asarray(accumulators, np.int32)
+    count = len(accumulators)
+    x, weights = np.full((1, 2, 5, count), q.input[1], np.int8), np.full((3, 3, count, 1), 127, np.int8)
+    weights[..., 1::2, :] = -127
+    y = np.asarray(nd.depthwise_conv2d(x, weights, accumulators, quantization=q, rounding=rounding, isa=isa))
+    assert (y == y[0, 0, 0]).all()
+    return y[0, 0, 0]
+
+
+@every_isa
+@every_rounding
+def test_d12_lines_through_many_sums(isa, rounding):
+    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
+    rng = np.random.default_rng(4)
+    for effective in (0.125, 0.01, 2.0**-7 * 1.75, 2.0**-11, *rng.uniform(1e-3, 0.02, 2)):
+        for zero_point in (-128, 0):
+            ties = [(k + 0.5) / effective for k in range(-130 - zero_point - 8, 140 - zero_point)]
+            accumulators = np.array(sorted({int(tie) + near for tie in ties for near in range(-2, 3)}))
+            q = nd.Quantization((effective, -128), 1.0, (1.0, zero_point))
+            multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
+            if rounding == "tflite":
+                values = rescaled_twice(accumulators, multiplier, shift)
+            else:
+                values = np.rint(accumulators.astype(np.float32) * np.float32(effective)).astype(np.int64)
+            got = through_three_by_three(accumulators, q, rounding, isa)
+            wrong = np.flatnonzero(got != np.clip(values + zero_point, -128, 127))
+            assert not wrong.size, (effective, zero_point, accumulators[wrong[0]], got[wrong[0]], values[wrong[0]])
+
+
 def test_d5_the_first_rounding_moves_what_the_second_sees():
     """D5: rounding division by a power of two, one half going away from zero; add the output zero point; clamp."""
     # 4 * 0.369 is 1.477; the high multiply makes 2.95 a 3, and half of that is a tie.
@@ -338,7 +369,7 @@ def test_d9_multipliers_without_bias(isa, multiplier):
 def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     for channels in CHANNELS:
-        for multiplier, size, stride in ((1, (4, 5), 1), (1, (5, 4), 2), (2, (3, 3), 1)):
+        for multiplier, size, stride in ((1, (4, 5), 1), (1, (5, 4), 2), (2, (3, 3), 1), (1, (3, 9), 1), (1, (4, 15), 2)):
             weights, bias, q = layer(channels, multiplier)
             values = integers((1, *size, channels), 9)
             plan = nd.DepthwiseConv2d(guarded_array(weights, side), guarded_array(bias, side), stride=stride, quantization=q, isa=isa)
@@ -390,6 +421,27 @@ def test_d9_any_geometry(data):
     plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=data.draw(st.sampled_from(ISAS)), **how)
     given_x = on(plan.input_descriptor(x.shape), x, data.draw(st.sampled_from([q.input[1], 1]))) if data.draw(st.booleans()) else x
     assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
+
+
+@every_isa
+def test_d9_d10_square_filters_of_any_width_and_depth(isa):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    rng = np.random.default_rng(11)
+    for case in range(60):
+        k, channels, zero_point = int(rng.choice((3, 5, 7))), int(rng.choice((8, 16, 24, 32, 40, 64, 72, 96, 120, 130))), int(rng.choice((-128, -128, 3)))
+        stride = int(rng.choice((1, 2)))
+        dilation = int(rng.choice((1, 1, 2, 3))) if stride == 1 else 1
+        size = tuple(int(v) for v in (rng.integers(1, 12), rng.choice((4, 5, 7, 9, 14, 15, 31, 70))))
+        sides = tuple((int(rng.integers(0, k)), int(rng.integers((k - 1) * dilation // 2, k * dilation))) for _ in range(2))
+        if any(n + sum(p) <= (k - 1) * dilation for n, p in zip(size, sides, strict=True)):
+            continue
+        weights, bias, q = layer(channels, 1, (k, k), case, float(rng.choice((1e-3, 0.02, 0.3))), (int(rng.choice((-128, 5))), zero_point))
+        x = integers((int(rng.integers(1, 3)), *size, channels), case)
+        rounding, activation = ROUNDINGS[case % 2], list(ACTIVATIONS)[case % 4]
+        how = {"stride": (stride, stride), "dilation": (dilation, dilation), "padding": sides}
+        plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa, **how)
+        given_x = on(plan.input_descriptor(x.shape), x, q.input[1]) if case % 3 else x
+        assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # The depthwise kernels: one text, compiled once for each instruction set (ADR 0004).
 from cpython.pycapsule cimport PyCapsule_New
-from libc.math cimport NAN
+from libc.math cimport NAN, ceil, floor
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.problem cimport (
@@ -10,6 +10,7 @@ include "simd.pxi"
 include "depthwise_tile.pxi"
 include "depthwise_band.pxi"
 include "depthwise_quads.pxi"
+include "depthwise_pairs.pxi"
 include "depthwise_float.pxi"
 include "depthwise_planes.pxi"
 include "depthwise_driver.pxi"

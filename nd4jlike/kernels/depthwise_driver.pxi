@@ -300,6 +300,9 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    if (<const int *> problem.packed)[PAIRS_FLAG]:
+        run_pairs(problem, <const char *> x, <char *> y, begin, end)
+        return
     if (<const int *> problem.packed)[QUADS_FLAG]:
         run_quads(problem, <const char *> x, <char *> y, begin, end)
         return
@@ -324,7 +327,8 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
 cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Quads quads
-    return 0 if prepare_quads(&quads, problem) else prepare(&job, problem, <const vi32 *> NULL, True)
+    cdef Pairs pairs
+    return 0 if prepare_pairs(&pairs, problem) or prepare_quads(&quads, problem) else prepare(&job, problem, <const vi32 *> NULL, True)
 
 
 cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
@@ -341,6 +345,9 @@ cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
 cdef Py_ssize_t packed_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Quads quads
+    cdef Pairs pairs
+    if prepare_pairs(&pairs, problem):
+        return packed_bytes_pairs(&pairs)
     if prepare_quads(&quads, problem):
         return packed_bytes_quads(&quads)
     prepare(&job, problem, <const vi32 *> NULL, True)
@@ -406,6 +413,10 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
     cdef int folded, first, second, shift, plain = True
     cdef long long products
     cdef Quads quads
+    cdef Pairs pairs
+    if prepare_pairs(&pairs, problem):
+        pack_pairs(&pairs, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
+        return
     if prepare_quads(&quads, problem):
         pack_quads(&quads, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
         return
@@ -530,13 +541,17 @@ cdef bint reads_halo_float(const Problem *problem) noexcept nogil:
 
 cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     cdef Quads quads
+    cdef Pairs pairs
+    if prepare_pairs(&pairs, problem):
+        return b"rows in pairs, tiles of 7 columns" if pairs.wide else b"rows in pairs, tiles of 4 columns"
     return b"four rows interleaved, four taps a product" if prepare_quads(&quads, problem) else b"through bands, two taps a product"
 
 
 cdef bint reads_halo_s8(const Problem *problem) noexcept nogil:
-    """Quads would read it, but make their own as fast: less memory to read is what counts."""
+    """Quads and pairs would read it, but make their own as fast: less memory to read is what counts."""
     cdef Quads quads
-    return not prepare_quads(&quads, problem)
+    cdef Pairs pairs
+    return not prepare_pairs(&pairs, problem) and not prepare_quads(&quads, problem)
 
 
 cdef KernelTable table

@@ -21,11 +21,12 @@ cdef enum:
     REAL
 
 cdef enum:
-    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether it is a problem for quads.
+    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether quads or pairs compute it.
     HEADER_BYTES = 64
     FINITE_FLAG = 0
     RESCALING = 1
     QUADS_FLAG = 2
+    PAIRS_FLAG = 3
     # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30

@@ -612,6 +612,15 @@ WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count)
 {
     _mm512_mask_storeu_epi8(target, (__mmask64)(((uint64_t)1 << count) - 1), (__m512i)value);
 }
+WORD vbytes load_halves(const int8_t *lower, const int8_t *upper)
+{
+    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)lower)), _mm256_loadu_si256((const __m256i *)upper), 1);
+}
+WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
+{
+    _mm256_storeu_si256((__m256i *)lower, _mm512_castsi512_si256((__m512i)value));
+    _mm256_storeu_si256((__m256i *)upper, _mm512_extracti64x4_epi64((__m512i)value, 1));
+}
 #define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
 /* Runs of 4 bytes as a matrix of 4x4: in steps it is transposed, and in_order undoes that. */
 WORD vbytes in_steps(vbytes value)
@@ -643,6 +652,11 @@ WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
     return value;
 }
 WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memcpy(target, &value, (size_t)count); }
+WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
+{
+    memcpy(lower, &value, VECTOR_BYTES / 2);
+    memcpy(upper, (const char *)&value + VECTOR_BYTES / 2, VECTOR_BYTES / 2);
+}
 
 #if VECTOR_BYTES == 32
 
@@ -792,6 +806,29 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
 
+/* Two rows, interleaved, in the order of the unpack instructions. Two pairs are joined to the cells of one of the QUADS sums. */
+enum { PAIR_VECTORS = 2 };
+
+WORD void put_pair_of(char *target, vbytes a, vbytes b)
+{
+    const vbytes offset = splat_i8(INPUT_OFFSET);
+    a ^= offset;
+    b ^= offset;
+    ((vbytes *)target)[0] = UNPACK(lo, 8, a, b);
+    ((vbytes *)target)[1] = UNPACK(hi, 8, a, b);
+}
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, ptrdiff_t count) { put_pair_of(target, load_bytes(a, count), load_bytes(b, count)); }
+/* Half a vector each: of the first row, of the second. */
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper)
+{
+    put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper));
+}
+WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
+{
+    const vbytes first = *(const vbytes *)(a + quad / 2 * VECTOR_BYTES), second = *(const vbytes *)(b + quad / 2 * VECTOR_BYTES);
+    cells[0] = (vi32)(quad % 2 ? UNPACK(hi, 16, first, second) : UNPACK(lo, 16, first, second));
+}
+
 #else
 
 enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0 };
@@ -812,6 +849,26 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
     }
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
+
+enum { PAIR_VECTORS = QUADS };
+
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, ptrdiff_t count)
+{
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES)
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
+}
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper)
+{
+    for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, LANES);
+        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
+    }
+}
+WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
+{
+    cells[0] = *(const vi32 *)(a + quad * VECTOR_BYTES);
+    cells[1] = *(const vi32 *)(b + quad * VECTOR_BYTES);
+}
 
 #endif
 
@@ -848,6 +905,27 @@ WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int po
     *worst = larger_magnitude(*worst, value - __builtin_convertvector(rounded, vf32));
     return rounded;
 }
+
+#if VECTOR_BYTES == 64
+#define FUSED 1
+WORD vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__FMA__)
+#define FUSED 1
+WORD vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#else
+/* Not with one rounding: whoever needs that looks at FUSED. */
+#define FUSED 0
+WORD vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return a * b + c; }
+#endif
+
+/* Sums whose bits are those of a float32 between 2**23 and 2**24, where one unit in the last place is 1 (ADR 0006).
+ * On a line: the offset holds 1.5 * 2**23, so the one rounding is that to an integer, which the low bits of the mantissa are. */
+WORD vi32 round_on_line(vi32 sum, vf32 scale, vf32 offset)
+{
+    return (vi32)multiply_add_f32((vf32)sum, scale, offset) - (vi32)splat_f32(12582912.0f);
+}
+/* On a scale: the offset takes out 2**23 times it, exactly, and what remains is the product. Lanes below 0 are off: a clamp hides them. */
+WORD vi32 round_on_scale(vi32 sum, vf32 scale, vf32 offset) { return round_f32(multiply_add_f32((vf32)sum, scale, offset)); }
 
 /* Up to 257, a value is off by less than 2**-14 (two roundings of 2**-24 each in the product, one in the sum); beyond, the result saturates. */
 WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); }

@@ -1,0 +1,405 @@
+# int8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
+# this is the plan of a call, the walk over the image and the packed weights.
+#
+# A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
+
+cdef enum:
+    # Bytes of the pairs that a filter reaches at a time: they share a first-level cache with the weights and the rows that come in.
+    RING_BYTES = 18 << 10
+    # Input rows that one block after another reads: they stay in a second-level cache.
+    BLOCK_ROWS_BYTES = 256 << 10
+    NARROW_PAIRS = 4
+    WIDE_PAIRS = 7
+    # Output channels' largest number of bounds between results.
+    BOUNDS = 256
+    # Multiples of the last place of a scale that are tried on each side.
+    FIT_STEPS = 6
+    # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
+    FLOAT_BITS = 0x4B000000
+
+cdef extern from "math.h" nogil:
+    float rintf(float value)
+    float nextafterf(float value, float to)
+
+cdef extern from "pairs.h" nogil:
+    enum:
+        PAIR_BYTES
+        BY_LINE
+        BY_SCALE
+        OTHERWISE
+        PAIRS_BIAS
+        PAIRS_SCALE
+        PAIRS_OFFSET
+        PAIRS_MULTIPLIER
+        PAIRS_LEFT
+        PAIRS_RIGHT
+        PAIRS_CONSTANTS
+        PAIRS_TWICE
+        PAIRS_ONCE
+        PAIRS_PLAIN
+        PAIRS_SMALL
+    ctypedef struct PairsStrip:
+        const signed char *x
+        Py_ssize_t x_row, x_column, x_apart
+        Py_ssize_t first_row, end_row
+        Py_ssize_t first[2]
+        Py_ssize_t end[2]
+        # The columns that exist in both halves.
+        Py_ssize_t begin "from"
+        Py_ssize_t to, readable
+        const signed char *blank
+        char *pairs[4]
+        Py_ssize_t width
+        const vi32 *block
+        signed char *y
+        Py_ssize_t y_row, y_column, y_apart, columns, stored
+        int halves, rescaling
+        vi16 zero_point
+        vbytes low, high, order
+    ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
+    int pairs_entries(int taps)
+    PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
+
+
+# What is decided when the weights are packed; it lies before them, and after it the function of each block.
+cdef struct Pairs:
+    Py_ssize_t taps, stride, rows, pairs
+    bint wide, halves
+    int rescaling
+    Py_ssize_t blocks, block_vectors
+    # Output columns of a strip: of a block, and of each half of one of halves.
+    Py_ssize_t columns
+    # From the start of the packed bytes to a vector of zero points, and to the first block.
+    Py_ssize_t padding, weights
+
+
+# round(scale * (sum + shift)) + constant, rounded once.
+cdef struct Fit:
+    float scale, offset
+    int shift
+
+
+cdef inline Py_ssize_t tile_of(bint wide) noexcept nogil:
+    return WIDE_PAIRS if wide else NARROW_PAIRS
+
+
+cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
+    return (columns - 1) * job.stride + job.taps
+
+
+cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
+    """Whether a problem is computed here, and how."""
+    cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips
+    job.taps = problem.kernel_width
+    job.stride = problem.stride_width
+    job.rows = 2 if job.stride == 1 else 1
+    job.pairs = (job.taps + 1) // 2
+    job.halves = rest == VECTOR_BYTES // 2
+    if problem.element != INT8 or problem.result != QUANTIZED or problem.widest_weight > 127:
+        return False
+    if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+        return False
+    if problem.kernel_height != job.taps or problem.stride_height != job.stride:
+        return False
+    if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7):
+        return False
+    if job.stride > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
+        return False
+    if problem.channels < VECTOR_BYTES // 2 or (problem.channels < VECTOR_BYTES and rest != VECTOR_BYTES // 2 and rest < VECTOR_BYTES * 5 // 8):
+        return False
+    if job.halves:
+        outputs = divide_up(outputs, 2)
+    if outputs < NARROW_PAIRS:
+        return False
+    # Where fewer outputs are computed twice; equal, a wide tile pays if the filter steps by 2.
+    job.wide = job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
+        divide_up(outputs, WIDE_PAIRS) * WIDE_PAIRS < divide_up(outputs, NARROW_PAIRS) * NARROW_PAIRS + job.stride - 1)
+    most = (RING_BYTES // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+    outputs = divide_up(problem.out_width, problem.dilation_width)
+    if problem.channels < VECTOR_BYTES and job.halves:
+        outputs = divide_up(outputs, 2)
+    strips = divide_up(outputs, max(most // tile_of(job.wide), 1) * tile_of(job.wide))
+    job.columns = divide_up(divide_up(outputs, strips), tile_of(job.wide)) * tile_of(job.wide)
+    job.blocks = divide_up(problem.channels, VECTOR_BYTES)
+    job.block_vectors = QUADS * (PAIRS_CONSTANTS + pairs_entries(<int> job.taps) * job.rows * CELL_PLANES)
+    job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + job.blocks * sizeof(PairsKernel), 64) * 64
+    job.weights = job.padding + 64
+    return True
+
+
+cdef Py_ssize_t packed_bytes_pairs(const Pairs *job) noexcept nogil:
+    return job.weights + job.blocks * job.block_vectors * LANES * CELL
+
+
+cdef inline long long rescaled_exactly(long long total, int multiplier, int right) noexcept nogil:
+    """TensorFlow Lite's rounding twice."""
+    cdef long long high = (total * multiplier + (1 << 30)) >> 31, mask = (1LL << right) - 1
+    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))
+
+
+cdef long long first_in_range(long long step, long long modulus, long long low, long long high) noexcept nogil:
+    """The least i >= 0 with low <= i*step % modulus <= high; -1: none. 0 <= low <= high < modulus, 0 <= step < modulus."""
+    cdef long long i
+    if low == 0:
+        return 0
+    if step == 0:
+        return -1
+    i = (low + step - 1) // step
+    if i * step <= high:
+        return i
+    i = first_in_range(modulus % step, step, (step - high % step) % step, (step - low % step) % step)
+    return -1 if i < 0 else (low + modulus * i + step - 1) // step
+
+
+cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest) noexcept nogil:
+    """Whether a line gives the results of all sums from least to largest, up to the upper bound.
+
+    Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change."""
+    cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
+    cdef long long at[BOUNDS]
+    cdef double bound[BOUNDS]
+    cdef double low, high, best_low = 0, best_high = 0, tried, best = 0
+    cdef long long total, units, modulus, step, start, i, lowest, highest
+    cdef int n, count = 0, trial, exponent
+    cdef float candidate
+    if not FUSED or problem.quantized_min != -128 or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.2:
+        return False
+    if max(-least, largest) * scale > 1 << 20:
+        return False
+    for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
+        total = <long long> ((n - 0.5) / scale) - 3
+        if total > largest:
+            break
+        while (rescaled_exactly(total, multiplier, -shift) if problem.rounding == 0 else <long long> rintf(<float> total * float_scale)) < n:
+            total += 1
+        at[count] = total
+        bound[count] = n - 0.5
+        count += 1
+    candidate = <float> scale
+    for trial in range(2 * FIT_STEPS + 1):
+        # 0, 1, -1, 2, -2 .. units in the last place away.
+        candidate = <float> scale
+        for i in range((trial + 1) // 2):
+            candidate = nextafterf(candidate, 1 if trial % 2 else 0)
+        tried = candidate
+        low = -1e30
+        high = 1e30
+        for n in range(count):
+            if at[n] <= largest:
+                low = max(low, bound[n] - tried * max(at[n], least))
+            if at[n] > least:
+                high = min(high, bound[n] - tried * min(at[n] - 1, largest))
+        if low < -1e29 or high > 1e29:
+            low = max(low, high - tried)
+            high = min(high, low + tried)
+        if high - low > best:
+            best = high - low
+            best_low = low
+            best_high = high
+            line.scale = candidate
+            if best > tried / 4096:
+                break
+    if best <= 0 or best_low < -1e29 or best_high > 1e29:
+        return False
+    # As integers: the scale is `step` of `modulus`; a shift of the sums has to bring the line between the two bounds, up to whole results.
+    exponent = 0
+    modulus = 1
+    tried = line.scale
+    while tried != <double> <long long> tried:
+        tried *= 2
+        modulus *= 2
+        exponent += 1
+    step = <long long> tried
+    lowest = <long long> floor(best_low * modulus) + 1
+    highest = <long long> ceil(best_high * modulus) - 1
+    if exponent > 50 or lowest > highest or highest - lowest >= modulus:
+        return False
+    # Room on both sides of the sums.
+    start = (1 << 23) + 1 - least
+    units = (lowest - start * step) % modulus
+    if units < 0:
+        units += modulus
+    i = 0 if units + (highest - lowest) >= modulus else first_in_range(step % modulus, modulus, units, units + (highest - lowest))
+    if i < 0 or start + i + largest >= (1 << 24) - 1:
+        return False
+    line.shift = <int> (start + i - (1 << 23))
+    # scale * (start + i) + whole lies between the bounds.
+    units = lowest - (start + i) * step
+    total = (highest - (start + i) * step) // modulus
+    if (highest - (start + i) * step) % modulus < 0:
+        total -= 1
+    line.offset = <float> (12582912 + problem.output_zero_point + total)
+    return total * modulus >= units and 12582912 + total > 1 << 23
+
+
+cdef inline int tap_weight(const Problem *problem, const short *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
+    """0 outside the filter, and for no channel."""
+    if channel < 0 or not (0 <= row < problem.kernel_height and column < problem.kernel_width):
+        return 0
+    return weights[(row * problem.kernel_width + column) * problem.channels + channel]
+
+
+cdef void pack_pairs(
+    Pairs *job, const Problem *problem, const short *weights, const int *bias, const Requantization *requantization, char *packed,
+) noexcept nogil:
+    cdef PairsKernel *kernels = <PairsKernel *> (packed + HEADER_BYTES + sizeof(Pairs))
+    cdef Fit lines[64]
+    cdef int *block
+    cdef int *vectors
+    cdef int *cell
+    cdef Py_ssize_t index, lane, place, quad, channel, entry, entries = pairs_entries(<int> job.taps), row, column, tap
+    cdef int folded, shift, w, how
+    cdef long long reach, least, largest
+    cdef float scale
+    cdef bint plain = True, small = True, by_line, by_scale
+    memset(packed, 0, job.weights)
+    (<int *> packed)[PAIRS_FLAG] = True
+    memset(packed + job.padding, problem.input_zero_point & 0xFF, 64)
+    for index in range(job.blocks):
+        block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
+        by_line = FUSED
+        by_scale = FUSED and problem.rounding == 1 and problem.output_zero_point == problem.quantized_min == -128
+        for lane in range(VECTOR_BYTES):
+            quad = lane // LANES
+            place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
+            if job.halves and index == job.blocks - 1:
+                place %= VECTOR_BYTES // 2
+            channel = index * VECTOR_BYTES + place
+            if channel >= problem.channels:
+                channel = -1
+            vectors = block + quad * LANES + lane % LANES
+            cell = block + (QUADS * PAIRS_CONSTANTS + quad * entries * job.rows * CELL_PLANES) * LANES + lane % LANES
+            for entry in range(entries):
+                for row in range(job.rows):
+                    if job.taps == 5 and entry >= 5:
+                        tap = GROUP - row
+                        column = (entry - 5) * 2
+                        put_weights(
+                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
+                            tap_weight(problem, weights, tap, column + 1, channel), tap_weight(problem, weights, tap + 1, column + 1, channel))
+                    else:
+                        tap = entry // job.taps * GROUP - row
+                        column = entry % job.taps
+                        put_weights(
+                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
+                            tap_weight(problem, weights, tap + 2, column, channel), tap_weight(problem, weights, tap + 3, column, channel))
+                    cell += CELL_PLANES * LANES
+            lines[lane] = Fit(0, 12582912, 0)
+            if channel < 0:
+                continue
+            folded = bias[channel] if bias != NULL else 0
+            reach = 0
+            least = largest = folded
+            for tap in range(job.taps):
+                for column in range(job.taps):
+                    w = tap_weight(problem, weights, tap, column, channel)
+                    reach += 255 * (w if w > 0 else -w)
+                    least += w * ((-128 if w > 0 else 127) - problem.input_zero_point)
+                    largest += w * ((127 if w > 0 else -128) - problem.input_zero_point)
+                    # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
+                    folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - INPUT_OFFSET, w))
+            vectors[QUADS * PAIRS_BIAS * LANES] = folded
+            shift = 0
+            if requantization.multipliers != NULL:
+                shift = requantization.shifts[channel]
+                vectors[QUADS * PAIRS_MULTIPLIER * LANES] = requantization.multipliers[channel]
+            vectors[QUADS * PAIRS_LEFT * LANES] = max(shift, 0)
+            vectors[QUADS * PAIRS_RIGHT * LANES] = max(-shift, 0)
+            plain = plain and plain_suffices(shift, reach, bias[channel] if bias != NULL else 0)
+            if problem.rounding == 1:
+                scale = requantization.scales[channel] if requantization.scales != NULL else 0
+                small = small and max(-least, largest) * scale < PLAIN_SUM
+                by_scale = by_scale and max(-least, largest) * scale < PLAIN_SUM and max(-least, largest) < 1 << 23
+            else:
+                scale = scale_of(vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift)
+                (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
+            (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
+            by_line = by_line and not by_scale and fit_line(
+                &lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest)
+        how = BY_SCALE if by_scale else BY_LINE if by_line else OTHERWISE
+        kernels[index] = pairs_kernel(how, <int> job.taps, <int> job.stride, job.wide)
+        if how == OTHERWISE:
+            continue
+        for lane in range(VECTOR_BYTES):
+            vectors = block + lane
+            vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], FLOAT_BITS)
+            if how == BY_SCALE:
+                (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = -8388608 * (<float *> vectors)[QUADS * PAIRS_SCALE * LANES]
+            else:
+                vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], lines[lane].shift)
+                (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = lines[lane].scale
+                (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = lines[lane].offset
+    job.rescaling = (PAIRS_SMALL if small else PAIRS_ONCE) if problem.rounding == 1 else PAIRS_PLAIN if plain else PAIRS_TWICE
+    memcpy(packed + HEADER_BYTES, job, sizeof(Pairs))
+
+
+cdef void run_pairs_strip(
+    const Pairs *job, const Problem *problem, PairsStrip *strip, char *ring, const char *x, char *y, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column,
+    Py_ssize_t columns, Py_ssize_t block,
+) noexcept nogil:
+    """`rows` output rows from `row` on and `columns` columns from `column` on, a dilation apart, of one block."""
+    cdef Py_ssize_t channel = block * VECTOR_BYTES, i, at, apart = 0, x_row = row * job.stride - problem.pad_top
+    cdef Py_ssize_t x_column = column * job.stride - problem.pad_left, down = problem.dilation_height, across = problem.dilation_width
+    strip.halves = job.halves and block == job.blocks - 1
+    strip.columns = divide_up(columns, 2) if strip.halves else columns
+    apart = columns - strip.columns
+    strip.width = pairs_columns_read(job, strip.columns)
+    strip.first_row = divide_up(max(0, -problem.halo[0] - x_row), down)
+    strip.end_row = divide_up(max(0, problem.height + problem.halo[1] - x_row), down)
+    for i in range(2):
+        at = x_column + i * apart * job.stride * across
+        strip.first[i] = divide_up(max(0, -problem.halo[2] - at), across)
+        strip.end[i] = divide_up(max(0, problem.width + problem.halo[3] - at), across)
+    strip.begin = max(strip.first[0], strip.first[1])
+    strip.to = min(strip.end[0], strip.end[1])
+    strip.stored = problem.channels - channel
+    strip.readable = strip.stored + problem.channel_room
+    strip.block = <const vi32 *> (<const char *> problem.packed + job.weights) + block * job.block_vectors
+    strip.x = <const signed char *> x + x_row * problem.x_strides[1] + x_column * problem.x_strides[2] + channel
+    strip.x_row = down * problem.x_strides[1]
+    strip.x_column = across * problem.x_strides[2]
+    strip.x_apart = apart * job.stride * strip.x_column
+    strip.y = <signed char *> y + row * problem.y_strides[1] + column * problem.y_strides[2] + channel
+    strip.y_row = down * problem.y_strides[1]
+    strip.y_column = across * problem.y_strides[2]
+    strip.y_apart = apart * strip.y_column
+    for i in range(job.pairs):
+        strip.pairs[i] = ring + i * strip.width * PAIR_BYTES
+    (<const PairsKernel *> (job + 1))[block](strip, rows)
+
+
+cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef char memory[RING_BYTES + 64]
+    cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
+    cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef PairsStrip strip
+    cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk
+    strip.blank = <const signed char *> problem.packed + job.padding
+    strip.rescaling = job.rescaling
+    strip.zero_point = splat_i16(problem.output_zero_point)
+    strip.low = splat_i8(problem.quantized_min)
+    strip.high = splat_i8(problem.quantized_max)
+    strip.order = order_of(not UNORDERED)
+    for block in range(4):
+        strip.pairs[block] = ring
+    chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
+    chunk = max(8, chunk) * 2 * problem.dilation_height
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin - image * problem.out_height
+        last = min(min(problem.out_height, row + end - begin), row + chunk)
+        begin += last - row
+        for down in range(min(problem.dilation_height, last - row)):
+            for across in range(problem.dilation_width):
+                outputs = divide_up(problem.out_width - across, problem.dilation_width)
+                column = 0
+                while column < outputs:
+                    columns = job.columns * 2 if problem.channels < VECTOR_BYTES and job.halves else job.columns
+                    columns = min(columns, outputs)
+                    column = min(column, outputs - columns)
+                    for block in range(job.blocks):
+                        run_pairs_strip(
+                            job, problem, &strip, ring, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
+                            divide_up(last - row - down, problem.dilation_height), across + column * problem.dilation_width, columns, block,
+                        )
+                    column += columns

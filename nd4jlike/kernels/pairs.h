@@ -1,0 +1,332 @@
+/* The register tile of int8 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
+ *
+ * A filter of 3x3, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
+ * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, simd.h) in
+ * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2. While a tile is computed,
+ * the columns of the newest pair that the next tile needs come in.
+ */
+#ifndef ND4JLIKE_PAIRS_H
+#define ND4JLIKE_PAIRS_H
+
+#include "simd.h"
+
+enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, TILE_OUTPUTS = 16, TOGETHER = 8 };
+
+/* How sums become bytes: by a line through all of them (ADR 0006), by XNNPACK's scale where a clamp hides what is below zero, or in any other way. */
+enum { OTHERWISE, BY_LINE, BY_SCALE };
+
+/* Vectors of each of the QUADS sums before the weights of a block. */
+enum { PAIRS_BIAS, PAIRS_SCALE, PAIRS_OFFSET, PAIRS_MULTIPLIER, PAIRS_LEFT, PAIRS_RIGHT, PAIRS_CONSTANTS };
+
+/* How sums are rescaled otherwise. */
+enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };
+
+typedef struct {
+    /* The input at row 0 and column 0 of the strip; bytes from a row and a column to the next, and to the columns of the upper half of the lanes. */
+    const int8_t *x;
+    ptrdiff_t x_row, x_column, x_apart;
+    /* Rows that exist; columns that do, of the lower and the upper half, and of both; channels that may be read. */
+    ptrdiff_t first_row, end_row, first[2], end[2], from, to, readable;
+    const int8_t *blank;
+    /* From the oldest to the newest, and the columns of each. */
+    char *pairs[PAIRS];
+    ptrdiff_t width;
+    const vi32 *block;
+    /* The output; columns, and channels that are stored. */
+    int8_t *y;
+    ptrdiff_t y_row, y_column, y_apart, columns, stored;
+    int halves, rescaling;
+    vi16 zero_point;
+    vbytes low, high, order;
+} PairsStrip;
+
+/* The input rows of a pair, at column 0. One outside the image is zero points, without steps. */
+typedef struct {
+    const int8_t *at[2];
+    ptrdiff_t columns[2], aparts[2];
+} PairRows;
+
+WORD PairRows pair_rows(const PairsStrip *strip, ptrdiff_t row)
+{
+    PairRows rows;
+    for (int i = 0; i < 2; i++, row++) {
+        int exists = row >= strip->first_row && row < strip->end_row;
+        rows.at[i] = exists ? strip->x + row * strip->x_row : strip->blank;
+        rows.columns[i] = exists ? strip->x_column : 0;
+        rows.aparts[i] = exists ? strip->x_apart : 0;
+    }
+    return rows;
+}
+
+/* `count` columns that exist. */
+WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, const ptrdiff_t count, char *target, ptrdiff_t readable)
+{
+    ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1];
+    const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
+    target += begin * PAIR_BYTES;
+    if (strip->halves) {
+        const int8_t *c = a + rows->aparts[0], *d = b + rows->aparts[1];
+#pragma GCC unroll 16
+        for (ptrdiff_t i = 0; i < count; i++)
+            put_pair_of_halves(target + i * PAIR_BYTES, a + i * a_step, c + i * a_step, b + i * b_step, d + i * b_step);
+    } else {
+#pragma GCC unroll 16
+        for (ptrdiff_t i = 0; i < count; i++)
+            put_pair(target + i * PAIR_BYTES, a + i * a_step, b + i * b_step, readable);
+    }
+}
+
+/* Columns begin to end of a pair, whatever exists. */
+static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, ptrdiff_t end, char *target)
+{
+    while (begin < end) {
+        if (begin >= strip->from && begin < strip->to) {
+            ptrdiff_t stop = end < strip->to ? end : strip->to;
+            pairs_inside(strip, rows, begin, stop - begin, target, strip->readable);
+            begin = stop;
+            continue;
+        }
+        const int8_t *at[2][2];
+        for (int half = 0; half < 2; half++)
+            for (int row = 0; row < 2; row++) {
+                at[half][row] = rows->at[row] + begin * rows->columns[row] + half * rows->aparts[row];
+                if (begin < strip->first[half] || begin >= strip->end[half])
+                    at[half][row] = strip->blank;
+            }
+        if (strip->halves)
+            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[1][0], at[0][1], at[1][1]);
+        else
+            put_pair(target + begin * PAIR_BYTES, at[0][0], at[0][1], strip->readable);
+        begin++;
+    }
+}
+
+/* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last are of two taps of each of two columns. */
+WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 : 3; }
+
+/* Adds a cell, at column `column` of the tile, to all outputs that have it as one of their taps 0, step .. */
+WORD void pairs_add(
+    vi32 *sums, const vi32 *cell, const vi32 *weights, int column, const int taps, const int step, const int stride, const int rows, const int columns)
+{
+#pragma GCC unroll 8
+    for (int tap = 0; tap < taps; tap += step) {
+        const int output = (column - tap) / stride;
+        if (column < tap || (column - tap) % stride || output >= columns)
+            continue;
+#pragma GCC unroll 2
+        for (int row = 0; row < rows; row++)
+#pragma GCC unroll 2
+            for (int plane = 0; plane < CELL_PLANES; plane++)
+                sums[row * columns + output] = dot_cells(sums[row * columns + output], cell[plane], weights[(tap / step * rows + row) * CELL_PLANES + plane]);
+    }
+}
+
+/* `count` of the QUADS sums from `quad` on, of `columns` outputs of each row. `at`: first column of the tile. */
+WORD void pairs_sums(
+    const PairsStrip *strip, ptrdiff_t at, const int quad, const int count, vi32 sums[2][TILE_OUTPUTS], const int taps, const int stride, const int columns)
+{
+    const int rows = stride == 1 ? 2 : 1, last = (columns - 1) * stride + taps - 1, column_weights = taps * rows * CELL_PLANES;
+    const char *a = strip->pairs[0] + at, *b = strip->pairs[1] + at, *c = strip->pairs[2] + at, *d = strip->pairs[3] + at;
+    const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS + quad * pairs_entries(taps) * rows * CELL_PLANES;
+    vi32 cell[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < count; i++)
+#pragma GCC unroll 16
+        for (int output = 0; output < rows * columns; output++)
+            sums[i][output] = strip->block[QUADS * PAIRS_BIAS + quad + i];
+#pragma GCC unroll 32
+    for (int column = 0; column <= last; column++)
+#pragma GCC unroll 2
+        for (int i = 0; i < count; i++) {
+            const vi32 *w = weights + i * pairs_entries(taps) * rows * CELL_PLANES;
+            join_pairs(cell, a + column * PAIR_BYTES, b + column * PAIR_BYTES, quad + i);
+            pairs_add(sums[i], cell, w, column, taps, 1, stride, rows, columns);
+            if (taps == 7) {
+                join_pairs(cell, c + column * PAIR_BYTES, d + column * PAIR_BYTES, quad + i);
+                pairs_add(sums[i], cell, w + column_weights, column, taps, 1, stride, rows, columns);
+            }
+            if (taps == 5) {
+                join_pairs(cell, c + column * PAIR_BYTES, c + (column < last ? column + 1 : column) * PAIR_BYTES, quad + i);
+                pairs_add(sums[i], cell, w + column_weights, column, taps, 2, stride, rows, columns);
+            }
+        }
+}
+
+/* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
+static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
+{
+    const vi32 *block = strip->block;
+    const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *steps = (const vf32 *)block + QUADS * PAIRS_OFFSET;
+    for (int output = 0; output < outputs; output++, sums += QUADS) {
+        vi32 rounded[QUADS];
+        vf32 worst = splat_f32(0);
+        if (strip->rescaling == PAIRS_SMALL)
+            for (int q = 0; q < QUADS; q++)
+                rounded[q] = round_small(sums[q], scales[q]);
+        else if (strip->rescaling == PAIRS_ONCE)
+            for (int q = 0; q < QUADS; q++)
+                rounded[q] = round_scaled(sums[q], scales[q]);
+        else
+            for (int q = 0; q < QUADS; q++)
+                rounded[q] = round_twice(sums[q], scales[q], steps[q], &worst, 0);
+        if (strip->rescaling == PAIRS_TWICE || near_a_tie(worst))
+            for (int q = 0; q < QUADS; q++)
+                rounded[q] = requantize_tflite(
+                    sums[q], block[QUADS * PAIRS_MULTIPLIER + q], block[QUADS * PAIRS_LEFT + q], block[QUADS * PAIRS_RIGHT + q]);
+        bytes[output] = channels_of(
+            pack_i32(rounded[0], rounded[1]), pack_i32(rounded[2], rounded[3]), strip->zero_point, strip->low, strip->high, strip->order);
+    }
+}
+
+WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
+{
+    ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
+#pragma GCC unroll 2
+    for (int row = 0; row < rows; row++, y += strip->y_row) {
+        if (row == stored_rows)
+            break;
+        if (strip->halves) {
+#pragma GCC unroll 8
+            for (int i = 0; i < columns; i++)
+                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
+        } else if (stored >= VECTOR_BYTES) {
+#pragma GCC unroll 8
+            for (int i = 0; i < columns; i++)
+                store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
+        } else {
+#pragma GCC unroll 8
+            for (int i = 0; i < columns; i++)
+                store_bytes(y + i * move, bytes[row * columns + i], stored);
+        }
+    }
+}
+
+WORD void pairs_tile(
+    const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int columns, const int rescaling)
+{
+    /* As many sums at a time as registers hold. */
+    const int rows = stride == 1 ? 2 : 1, outputs = rows * columns, count = VECTOR_BYTES == 64 && outputs <= TOGETHER ? 2 : 1;
+    vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
+    vi16 packed[2][TILE_OUTPUTS];
+    vbytes bytes[TILE_OUTPUTS];
+    const vi32 *block = strip->block;
+    const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *offsets = (const vf32 *)block + QUADS * PAIRS_OFFSET;
+#pragma GCC unroll 4
+    for (int quad = 0; quad < QUADS; quad += count) {
+        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, columns);
+#pragma GCC unroll 2
+        for (int i = 0; i < count; i++)
+#pragma GCC unroll 16
+            for (int output = 0; output < outputs; output++)
+                if (rescaling == OTHERWISE)
+                    all[output * QUADS + quad + i] = sums[i][output];
+                else if (rescaling == BY_LINE)
+                    sums[i][output] = round_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
+                else
+                    sums[i][output] = round_on_scale(sums[i][output], scales[quad + i], offsets[quad + i]);
+        if (rescaling == OTHERWISE)
+            continue;
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+            if (count == 2)
+                packed[quad / 2][output] = pack_i32(sums[0][output], sums[1][output]);
+            else if (quad % 2 == 0)
+                all[output] = sums[0][output];
+            else
+                packed[quad / 2][output] = pack_i32(all[output], sums[0][output]);
+    }
+    if (rescaling == OTHERWISE)
+        pairs_otherwise(strip, all, bytes, outputs);
+    else
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++) {
+            vi16 a = packed[0][output], b = packed[1][output];
+            bytes[output] = at_most_i8(rescaling == BY_LINE ? pack_i16(a, b) : (vbytes)(pack_u16(a, b) ^ splat_i8(-128)), strip->high);
+            if (!UNORDERED)
+                bytes[output] = in_order(bytes[output], strip->order);
+        }
+    pairs_store(strip, bytes, y + first * strip->y_column, stored_rows, rows, columns);
+}
+
+/* `count` rows of outputs. The last tile of a row may compute some of them again. */
+WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, const int rescaling)
+{
+    const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
+    ptrdiff_t whole = strip->readable >= VECTOR_BYTES ? strip->to : 0, row = 0;
+    int8_t *y = strip->y;
+    PairRows rows;
+    for (; row < pairs - 1; row++) {
+        rows = pair_rows(strip, 2 * row);
+        pairs_columns(strip, &rows, 0, strip->width, strip->pairs[row]);
+    }
+    for (; count > 0; count -= step, row++, y += step * strip->y_row) {
+        char *newest = strip->pairs[pairs - 1];
+        ptrdiff_t first = 0, done = taps - stride;
+        rows = pair_rows(strip, 2 * row);
+        if (strip->from == 0 && done <= whole)
+            pairs_inside(strip, &rows, 0, taps - stride, newest, VECTOR_BYTES);
+        else
+            pairs_columns(strip, &rows, 0, done, newest);
+        do {
+            if (first > strip->columns - columns)
+                first = strip->columns - columns;
+            ptrdiff_t need = (first + columns - 1) * stride + taps;
+            if (need - done == columns * stride && done >= strip->from && need <= whole)
+                pairs_inside(strip, &rows, done, columns * stride, newest, VECTOR_BYTES);
+            else
+                pairs_columns(strip, &rows, done, need, newest);
+            done = need;
+            pairs_tile(strip, first, y, count, taps, stride, columns, rescaling);
+            first += columns;
+        } while (first < strip->columns);
+        char *spare = strip->pairs[0];
+        for (int i = 0; i < pairs - 1; i++)
+            strip->pairs[i] = strip->pairs[i + 1];
+        strip->pairs[pairs - 1] = spare;
+    }
+}
+
+typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
+
+#define PAIRS_KERNEL(taps, stride, columns, rescaling) \
+    static __attribute__((unused)) void pairs_##taps##_##stride##_##columns##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        pairs_strip(strip, count, taps, stride, columns, rescaling); \
+    }
+#if VECTOR_BYTES == 64
+#define PAIRS_KERNELS_WIDE(rescaling) PAIRS_KERNEL(3, 1, 7, rescaling) PAIRS_KERNEL(3, 2, 7, rescaling)
+#define PAIRS_WIDE(stride, rescaling) pairs_3_##stride##_7_##rescaling
+#else
+#define PAIRS_KERNELS_WIDE(rescaling)
+#define PAIRS_WIDE(stride, rescaling) 0
+#endif
+#define PAIRS_KERNELS(rescaling) \
+    PAIRS_KERNEL(3, 1, 4, rescaling) \
+    PAIRS_KERNEL(3, 2, 4, rescaling) \
+    PAIRS_KERNELS_WIDE(rescaling) \
+    PAIRS_KERNEL(5, 1, 4, rescaling) \
+    PAIRS_KERNEL(5, 2, 4, rescaling) \
+    PAIRS_KERNEL(7, 1, 4, rescaling)
+PAIRS_KERNELS(OTHERWISE)
+#if FUSED
+PAIRS_KERNELS(BY_LINE)
+PAIRS_KERNELS(BY_SCALE)
+#endif
+
+#define PAIRS_CHOICE(rescaling) \
+    {{{pairs_3_1_4_##rescaling, PAIRS_WIDE(1, rescaling)}, {pairs_3_2_4_##rescaling, PAIRS_WIDE(2, rescaling)}}, \
+     {{pairs_5_1_4_##rescaling, pairs_5_1_4_##rescaling}, {pairs_5_2_4_##rescaling, pairs_5_2_4_##rescaling}}, \
+     {{pairs_7_1_4_##rescaling, pairs_7_1_4_##rescaling}, {0, 0}}}
+
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
+{
+    static const PairsKernel table[][3][2][2] = {
+        PAIRS_CHOICE(OTHERWISE),
+#if FUSED
+        PAIRS_CHOICE(BY_LINE), PAIRS_CHOICE(BY_SCALE),
+#endif
+    };
+    return table[rescaling][taps / 2 - 1][stride - 1][wide];
+}
+
+#endif
