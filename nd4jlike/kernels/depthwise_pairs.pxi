@@ -4,8 +4,10 @@
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
 
 cdef enum:
-    # Bytes of the pairs that a filter reaches at a time: they share a first-level cache with the weights and the rows that come in.
-    RING_BYTES = 18 << 10
+    # Bytes of the pairs that a filter reaches at a time, of 3 rows and of more. Few columns keep the many weights of large filters in a first-level
+    # cache; those of 3x3 leave room, and long runs of columns suit the prefetchers.
+    RING_BYTES = 72 << 10
+    TALL_RING_BYTES = 18 << 10
     # Input rows that one block after another reads: they stay in a second-level cache.
     BLOCK_ROWS_BYTES = 256 << 10
     NARROW_PAIRS = 4
@@ -114,7 +116,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     # Where fewer outputs are computed twice; equal, a wide tile pays if the filter steps by 2.
     job.wide = job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
         divide_up(outputs, WIDE_PAIRS) * WIDE_PAIRS < divide_up(outputs, NARROW_PAIRS) * NARROW_PAIRS + job.stride - 1)
-    most = (RING_BYTES // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+    most = ((RING_BYTES if job.taps == 3 else TALL_RING_BYTES) // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
     outputs = divide_up(problem.out_width, problem.dilation_width)
     if problem.channels < VECTOR_BYTES and job.halves:
         outputs = divide_up(outputs, 2)
@@ -383,7 +385,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     for block in range(4):
         strip.pairs[block] = ring
     chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
-    chunk = max(8, chunk) * 2 * problem.dilation_height
+    chunk = max(16, chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
     while begin < end:
         image = begin // problem.out_height
         row = begin - image * problem.out_height
