@@ -31,8 +31,12 @@ KERNELS = {
 
 # Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
+# Where no time is spent, small: what a call or a view passes through, and the kernels, stay fast.
+SMALL_FLAGS = ["-Os"]
+FAST = {"workers", "moves", "depthwise", "buffer", "ndarray"}
 LINK_FLAGS = ["-Wl,-s"]
 if os.environ.get("ND4JLIKE_SANITIZE"):
+    SMALL_FLAGS = []
     FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     LINK_FLAGS = ["-fsanitize=address,undefined"]
 
@@ -58,12 +62,12 @@ def extension(module, flags=(), macros=()):
     )
 
 
-extensions = [extension(f"nd4jlike.{module}") for module in MODULES]
+extensions = [extension(f"nd4jlike.{module}", [] if module in FAST else SMALL_FLAGS) for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
     extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags
 ]
-extensions.append(extension("nd4jlike._cyutility"))
+extensions.append(extension("nd4jlike._cyutility", SMALL_FLAGS))
 
 setup(
     ext_modules=cythonize(

@@ -288,11 +288,14 @@ cdef class DepthwiseConv2d:
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.chosen() if isa is None else isa
-        # Halves have no use for VNNI: their tiles are in one build of the two.
-        halves = self._element == FLOAT16 or self._element == BFLOAT16
-        self._table = dispatch.load("depthwise", "avx512" if halves and self.isa == "avx512_vnni" else isa)
-        table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
-        self._family = &table.families[self._element]
+        levels = dispatch.available()
+        for level in levels[levels.index(self.isa)::-1] if self.isa in levels else (self.isa,):
+            self._table = dispatch.load("depthwise", level)
+            table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
+            self._family = &table.families[self._element]
+            # A build may leave an element type to that of the next slower instruction set.
+            if self._family.run != NULL:
+                break
         self._launches = {}
         self._results = {}
 
@@ -556,7 +559,7 @@ cdef class DepthwiseConv2d:
             launch.table, launch.isa = dispatch.load("depthwise", isa), isa
             table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
             launch.family = &table.families[self._element]
-            if launch.family.packed_bytes(&launch.problem):
+            if launch.family.run != NULL and launch.family.packed_bytes(&launch.problem):
                 return 0
         raise UnsupportedLayoutError(
             f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "

@@ -560,10 +560,12 @@ cdef KernelTable table
 cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
     table.isa = isa
-    cdef Family floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, run_float)
-    table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
-    floats.lanes = LANES // 2
-    table.families[FLOAT64] = floats
+    cdef Family floats
+    if FLOATS:
+        floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, run_float)
+        table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
+        floats.lanes = LANES // 2
+        table.families[FLOAT64] = floats
     table.families[INT8] = table.families[UINT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
     table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, run_s16)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

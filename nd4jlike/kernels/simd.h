@@ -359,8 +359,20 @@ WORD vf32 f32_of_half(vhalves half)
 #endif
 }
 
-/* Whether there are tiles for halves: where they are widened by an instruction; else it is done once, in bands. VNNI's are those of the build without. */
-#define WIDENS_HALVES (VECTOR_BYTES > 16 && !defined(__AVX512VNNI__))
+/* What a build leaves to that of the next slower instruction set, which has the same: floats with VNNI. */
+#if defined(__AVX512VNNI__)
+enum { FLOATS = 0 };
+#else
+enum { FLOATS = 1 };
+#endif
+/* Whether there are tiles for halves: where they are widened by an instruction; else it is done once, in bands. */
+#define WIDENS_HALVES (VECTOR_BYTES > 16)
+/* Whether int8 goes by pairs of rows: where that is worth the code. */
+#if defined(__AVX512VNNI__) || VECTOR_BYTES == 32
+enum { BY_PAIRS = 1 };
+#else
+enum { BY_PAIRS = 0 };
+#endif
 
 #if VECTOR_BYTES == 64
 

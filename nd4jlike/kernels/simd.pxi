@@ -35,6 +35,8 @@ cdef extern from "simd.h" nogil:
     vi32 requantize_float(vi32 sum, vf32 scale, vf32 low, vf32 high)
     ctypedef short vi16
     ctypedef signed char vbytes
+    const int FLOATS
+    const int BY_PAIRS
     const int QUADS
     const int VECTOR_BYTES
     const int PASS_ROWS
