@@ -9,7 +9,7 @@ from setuptools import Extension, setup
 # One kernel text, one extension for each row; the names are those of ND4JLIKE_ISA, slowest first (ADR 0004).
 ISA_FLAGS = {
     "x86_64": {
-        "baseline": ["-ffp-contract=off"],
+        "baseline": ["-ffp-contract=off", "-O2"],
         "avx2": ["-march=x86-64-v3"],
         "avx512": ["-march=x86-64-v4", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
         "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
@@ -32,11 +32,11 @@ KERNELS = {
 # Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
 # Where no time is spent, small: what a call or a view passes through, and the kernels, stay fast.
-SMALL_FLAGS = ["-Os"]
+SMALL_FLAGS, FAST_FLAGS = ["-Os"], ["-O2"]
 FAST = {"workers", "moves", "depthwise", "buffer", "ndarray"}
 LINK_FLAGS = ["-Wl,-s"]
 if os.environ.get("ND4JLIKE_SANITIZE"):
-    SMALL_FLAGS = []
+    SMALL_FLAGS = FAST_FLAGS = []
     FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     LINK_FLAGS = ["-fsanitize=address,undefined"]
 
@@ -62,7 +62,7 @@ def extension(module, flags=(), macros=()):
     )
 
 
-extensions = [extension(f"nd4jlike.{module}", [] if module in FAST else SMALL_FLAGS) for module in MODULES]
+extensions = [extension(f"nd4jlike.{module}", FAST_FLAGS if module in FAST else SMALL_FLAGS) for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
     extension(f"nd4jlike.kernels._{kernel}_{isa}", isa_flags[isa], KERNEL_MACROS) for kernel, isas in KERNELS.items() for isa in isas if isa in isa_flags

@@ -314,7 +314,13 @@ cdef tuple tables(object isa):
     name = dispatch.chosen() if isa is None else isa
     found = loaded.get(name) if isinstance(name, str) else None
     if found is None:
-        found = loaded[name] = dispatch.load("depthwise", name), dispatch.load("gradients", name)
+        levels = dispatch.available()
+        # A build may leave float32 to that of the next slower instruction set.
+        for level in levels[levels.index(name)::-1] if name in levels else (name,):
+            convolutions = dispatch.load("depthwise", level)
+            if (<const KernelTable *> PyCapsule_GetPointer(convolutions, "nd4jlike.kernels.KernelTable")).families[FLOAT32].run != NULL:
+                break
+        found = loaded[name] = convolutions, dispatch.load("gradients", name)
     return found
 
 

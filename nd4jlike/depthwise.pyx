@@ -560,6 +560,7 @@ cdef class DepthwiseConv2d:
             table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
             launch.family = &table.families[self._element]
             if launch.family.run != NULL and launch.family.packed_bytes(&launch.problem):
+                launch.isa = self.isa if launch.family == self._family else isa
                 return 0
         raise UnsupportedLayoutError(
             f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "

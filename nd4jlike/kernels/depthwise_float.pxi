@@ -80,7 +80,7 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
     weights. Tiles of 4 read fewer rows at a time, which suits the prefetchers of large images."""
     cdef Py_ssize_t outputs = line.outputs // line.phases, last = (line.outputs - 1) * line.stride - line.pad + (line.taps - 1) * line.dilation
     cdef Py_ssize_t edge = line.taps // 2 * line.dilation
-    if outputs < WIDE_TILE or line.pad > edge or last - (line.extent - 1) > edge:
+    if VECTOR_BYTES == 16 or outputs < WIDE_TILE or line.pad > edge or last - (line.extent - 1) > edge:
         return False
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
         return False

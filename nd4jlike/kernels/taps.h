@@ -229,14 +229,20 @@ typedef void (*Tiles)(
 GENERAL_TILES(tiles_of_any_taps, 1)
 GENERAL_TILES(tiles_of_any_stride, tile->stride)
 
+/* Wide tiles where there is code to spare. */
+#if VECTOR_BYTES > 16
 #define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 1, 7, element) TILES(taps, 2, 4, element) TILES(taps, 2, 7, element)
+#define TABLE_OF_TAPS(taps, element) \
+    [taps] = {[1] = {tiles_##taps##_1_4_##element, tiles_##taps##_1_7_##element}, [2] = {tiles_##taps##_2_4_##element, tiles_##taps##_2_7_##element}}
+#else
+#define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 2, 4, element)
+#define TABLE_OF_TAPS(taps, element) [taps] = {[1] = {tiles_##taps##_1_4_##element}, [2] = {tiles_##taps##_2_4_##element}}
+#endif
 #define TILES_OF(element) TILES_OF_TAPS(3, element) TILES_OF_TAPS(5, element) TILES_OF_TAPS(7, element)
 TILES_OF_TAPS(1, FLOAT32)
 TILES_OF(FLOAT32)
 
 /* By element type, taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
-#define TABLE_OF_TAPS(taps, element) \
-    [taps] = {[1] = {tiles_##taps##_1_4_##element, tiles_##taps##_1_7_##element}, [2] = {tiles_##taps##_2_4_##element, tiles_##taps##_2_7_##element}}
 #if WIDENS_HALVES
 TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
@@ -322,8 +328,10 @@ static __attribute__((noinline)) void plane_tile_f32(
 {
     switch (taps) {
     case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks, FLOAT32); break;
+#if VECTOR_BYTES > 16
     case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks, FLOAT32); break;
     case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks, FLOAT32); break;
+#endif
     default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, FLOAT32);
     }
 }
@@ -334,11 +342,19 @@ static __attribute__((noinline)) void plane_tile_f32(
     { \
         plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, element); \
     }
+#if WIDENS_HALVES
 PLANE_TILE(plane_tile_f16, FLOAT16)
 PLANE_TILE(plane_tile_bf16, BFLOAT16)
+#endif
 
 typedef void (*PlaneTile)(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks);
-static const PlaneTile plane_tiles[BFLOAT16 + 1] = {[FLOAT32] = plane_tile_f32, [FLOAT16] = plane_tile_f16, [BFLOAT16] = plane_tile_bf16};
+static const PlaneTile plane_tiles[BFLOAT16 + 1] = {
+    [FLOAT32] = plane_tile_f32,
+#if WIDENS_HALVES
+    [FLOAT16] = plane_tile_f16,
+    [BFLOAT16] = plane_tile_bf16,
+#endif
+};
 
 #endif
