@@ -864,7 +864,7 @@ def test_d19_explain(isa):
     text = plan.explain(plan.input_descriptor((1, 9, 9, 17)))
     for part in ("in place, tiles of 2 rows and 4 columns", "leaves taps outside the image out", " 0 bytes of scratch"):
         assert part in text, part
-    assert "7 columns" in plan.explain(plan.input_descriptor((1, 9, 14, 17)))
+    assert f"{4 if isa == 'baseline' else 7} columns" in plan.explain(plan.input_descriptor((1, 9, 14, 17)))
     plan = nd.DepthwiseConv2d(random((3, 5, 17, 1)), padding="valid", isa=isa)
     assert "implied, no window reaches beyond the image" in plan.explain(np.zeros((1, 9, 9, 17), np.float32))
     assert repr(plan) == f"<nd4jlike.DepthwiseConv2d 3x5, 17 output channels, float32, NHWC, {isa}>"

@@ -32,7 +32,8 @@ cdef struct Pieces:
 
 cdef bint in_planes(const Problem *problem) noexcept nogil:
     return (
-        problem.element != FLOAT64 and plane_tiles[problem.element] != NULL and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
+        problem.element != FLOAT64 and plane_tiles[problem.element] != NULL
+        and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
         and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
     )
 
