@@ -430,7 +430,8 @@ cdef class DepthwiseConv2d:
             if self._leaves_to_int16(x):
                 return self._int16.explain(x)
             y = self.output_descriptor(x)
-            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes))
+            holds = not isinstance(x_or_descriptor, NdArray) or (<NdArray> x_or_descriptor).padding_holds(self._padding_bits)
+            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes) and holds)
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "

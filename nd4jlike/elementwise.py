@@ -10,7 +10,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
-from nd4jlike.ndarray import NdArray, _exploded, _like, wrap_array
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,7 +237,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
         views = _Views()
         targets = tuple(map(views.target, results))
         *read, mask = map(views.all_in, given)
-        ufunc(*read, out=targets, where=mask, **kwargs)
+        _into(ufunc, read, targets, mask, kwargs)
         for x, values in views.targets:
             x[...] = values
     else:
@@ -245,11 +245,20 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
         held = [_numpy(x).copy() if _meets(x, results) else x for x in given]
         spare = [out.to_numpy() if isinstance(out, NdArray) and _is_foreign(out, blocked) else out for out in results]
         for *read, mask, targets in zip(*map(boxes.parts, held), zip(*map(boxes.parts, spare), strict=True), strict=True):
-            ufunc(*read, out=targets, where=mask, **kwargs)
+            _into(ufunc, read, targets, mask, kwargs)
         for out, values in zip(results, spare, strict=True):
             if values is not out:
                 out[...] = values
     return results[0] if ufunc.nout == 1 else results
+
+
+def _into(ufunc: np.ufunc, read: Sequence[Any], targets: tuple[_Array, ...], mask: Any, kwargs: Mapping[str, Any]) -> None:
+    """Have NumPy write into `targets`."""
+    if ufunc in NEEDS_DENSE and targets[0].ndim and not all(x.flags.c_contiguous for x in (np.asarray(read[0]), targets[0])):
+        found = ufunc(np.array(np.broadcast_to(read[0], targets[0].shape), order="C"), **kwargs)
+        np.copyto(targets[0], found, casting=kwargs.get("casting", "same_kind"), where=mask)
+    else:
+        ufunc(*read, out=targets, where=mask, **kwargs)
 
 
 def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from nd4jlike.padding import PaddingReport
 
 __all__ = ["NdArray", "wrap_array"]
 
+NEEDS_DENSE: frozenset[np.ufunc]
+
 _Axes = int | tuple[int, ...] | None
 
 @final

@@ -397,6 +397,10 @@ cdef object elementwise_rules():
     return _rules
 
 
+# NumPy 2.4.6 with AVX-512 skips or misplaces elements in these where they or their results do not lie side by side (`negative`
+# where one of four elements of 32 bits or one of eight of 64 is taken, the others from 16 elements on): dense copies serve them.
+NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
+
 cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
 cdef bint NUMBERS_ARE_WEAK = int(np.__version__.partition(".")[0]) >= 2  # before, the result depends on their value, too
 
@@ -406,7 +410,7 @@ cdef object plain_call(object ufunc, tuple inputs, dict kwargs):
     cdef NdArray model = None, target
     cdef list views = []
     outs = kwargs.get("out")
-    if len(kwargs) != (outs is not None) or ufunc.nout != 1 or ufunc.signature is not None:
+    if len(kwargs) != (outs is not None) or ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
         return NotImplemented
     types = [ufunc]
     for x in inputs:

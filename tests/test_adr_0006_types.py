@@ -457,6 +457,8 @@ print("scratch", int("0 bytes of scratch" not in fresh.explain()))
 
 def test_d20_a_call_with_out_allocates_nothing(tmp_path):
     """D20: A call with `out` allocates no memory once its layouts were seen."""
+    if os.environ.get("ND4JLIKE_SANITIZED"):
+        pytest.skip("the sanitizer has hooks of its own")
     compiler = which(sysconfig.get_config_var("CC").split()[0]) or which("cc")
     if not compiler or not sys.platform.startswith("linux"):
         pytest.skip("needs a C compiler and LD_PRELOAD")

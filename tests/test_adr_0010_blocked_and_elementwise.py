@@ -420,6 +420,24 @@ def test_d8_unary_operations(d, ufunc):
         assert same(ufunc(x), expected)
 
 
+@pytest.mark.parametrize("ufunc", [np.negative, np.isnan, np.isinf, np.isfinite, np.signbit])
+@pytest.mark.parametrize("pitch", [1, 2, 4, 8, 11])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_d8_elements_apart(dtype, pitch, ufunc):
+    """D8: A ufunc gives for each element the bits that it gives on dense elements, with gaps between them too."""
+    values = np.arange(40).reshape(40, 1).astype(dtype) - 7
+    if dtype != "int32":
+        values[[3, 8, 33, 39], 0] = np.nan, np.inf, -np.inf, -0.0
+    x = nd.create((40, 1), dtype=dtype, paddings=(0, pitch - 1))
+    x[...] = values
+    x.fill_padding(9)
+    assert same(ufunc(x), ufunc(values))
+    mask = np.arange(40).reshape(40, 1) % 3 == 0
+    expected = ufunc(values, out=np.zeros((40, 1), ufunc(values).dtype), where=mask)
+    out = nd.create((40, 1), dtype=expected.dtype, paddings=(0, pitch - 1))
+    assert same(ufunc(x, out=out, where=mask), expected)
+
+
 @given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors(NUMPY_DTYPES)).filter(lambda d: d.rank), st.data())
 def test_d8_masks_outputs_broadcasts(d, data):
     """D8: mixed, broadcast, masked with `where=`, with one output or several."""
@@ -610,7 +628,8 @@ def test_d12_reductions(d, name, data):
         if isinstance(expected, np.ndarray):
             out = NdArray(ShapeDescriptor.paddedBufferDescriptor(expected.dtype, "c", expected.shape, (1,) * expected.ndim))
             assert getattr(x, name)(axis=axis, keepdims=keepdims, out=out) is out
-            assert same(out.to_numpy(), expected)
+            # NumPy's mean of float16 rounds once more on its way through an output.
+            assert same(out.to_numpy(), getattr(values, name)(axis=axis, keepdims=keepdims, out=np.empty_like(expected)))
             assert out.check_padding()
     assert bytes(memory) == before
 
