@@ -1272,8 +1272,20 @@ cdef bint evenly_spaced(const Layout *layout, int axis, Py_ssize_t start, Py_ssi
     while step % weights[i]:
         i += 1
         if distances[top] * weights[i] != distances[i] * weights[top]:
-            return False
+            return few_are_even(layout, axis, start, count, step, stride)
     stride[0] = step // weights[i] * distances[i]
+    return True
+
+
+cdef bint few_are_even(const Layout *layout, int axis, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step, Py_ssize_t *stride) noexcept nogil:
+    """Whether elements that blocks space unevenly are too few to show it, as any two are."""
+    cdef Py_ssize_t i, here, before = axis_offset(layout, axis, start + step)
+    stride[0] = before - axis_offset(layout, axis, start)
+    for i in range(2, count):
+        here = axis_offset(layout, axis, start + i * step)
+        if here - before != stride[0]:
+            return False
+        before = here
     return True
 
 
