@@ -660,7 +660,7 @@ def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int) -> list[str]:
                 words.append("|")
             if hole:
                 if offset < grid.end:
-                    words.append(f"..{hole}..".rjust(labels.widest))
+                    words.append(f"..{min(hole, grid.end - offset)}..".rjust(labels.widest))
             elif offset < grid.end:
                 cell = cell_at(descriptor, offset)
                 is_first = cell.kind == "element" and offset == descriptor.offset
@@ -672,7 +672,7 @@ def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int) -> list[str]:
     legend = [f"{sign} {words}" for sign, words in signs.items() if sign in seen]
     legend += [f"{sign} {words}" for kind, (sign, _, words) in _KINDS.items() if sign and kind in seen]
     if len(legend) > 1:
-        lines += textwrap.wrap("   ".join(word.replace(" ", "\0") for word in legend), max(width, 20))
+        lines += textwrap.wrap("   ".join(word.replace(" ", "\0") for word in legend), max(width, 20), break_long_words=False)
     return [line.replace("\0", " ") for line in lines]
 
 

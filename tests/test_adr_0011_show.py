@@ -291,6 +291,13 @@ def test_d4_examples(d):
     assert d.show().isascii()
 
 
+def test_d4_the_last_row_may_be_short():
+    """D4, D6: cells left out are counted where the last row is short, too, and a narrow legend keeps its words whole."""
+    d = nd.ShapeDescriptor("float32", "f", (1, 1, 1), (3, 3, 6), paddings=(0, 1, 1))
+    check_text(d, rows=1, width=1)
+    assert "- gap: no cell of this layout" in d.show(rows=1, width=1)
+
+
 @given(st.one_of(small_views, strange()), st.integers(1, 40), st.integers(1, 120))
 def test_d4_any_layout(d, rows, width):
     """D4: rows are labelled with the offset of their first cell; kinds have signs, the first element a mark."""
