@@ -1,5 +1,6 @@
 """The command, as a function and as a process."""
 
+import functools
 import json
 import os
 import re
@@ -187,7 +188,9 @@ def supervised(program):
     """Run the command on a model in a process whose `verify` is replaced."""
     before = "import os, signal, sys, time\nfrom nd4jlike import cli, verify\n"
     program = f"{before}{program}\nverify.verify = replaced\nsys.argv[1:] = ['verify', 'model']\nsys.exit(cli.main())"
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell ignores SIGINT for what it starts in the background, and processes inherit that.
+    default = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
