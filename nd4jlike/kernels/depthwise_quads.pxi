@@ -4,9 +4,9 @@
 # stack: one cell of a channel holds the bytes of the four rows of a group. All columns of the filter and all rows of the tile read these cells.
 # Rows and columns outside the image become zero points there, so nothing after it knows a border.
 # Where few channels lie side by side without a gap (`flat`), a row is one run of bytes and a vector covers several columns; else each column has
-# the cells of one vector of channels. Rows that are not so, because of a stride or of several filters for a channel, get their cells in two steps:
-# those of the input, then these repeated for each filter, the columns of each phase of the stride side by side. The stack holds the same few
-# cells whatever the channels or the image; nothing is allocated.
+# the cells of one vector of channels. In a flat run the lanes of a vector *pick* their cells where a stride, or several filters for a channel, make them
+# others than the next ones: the index is packed with the weights. The stack holds the same few cells whatever the channels or the image; nothing is
+# allocated.
 
 cdef enum:
     # Output rows of a tile, at most.
@@ -16,8 +16,6 @@ cdef enum:
     # Bytes of cells on the stack, and what a strip aims at: both leave a first-level cache room for the weights.
     CELL_BYTES = 64 << 10
     STRIP_BYTES = 18 << 10
-    # Bytes for the cells of a group of rows of the input, where those are not the ones that are read.
-    INPUT_BYTES = 16 << 10
     # Groups of the tallest filter that is computed here.
     MAX_GROUPS = 16
     # Channels from which on a column of its own is worth a vector.
@@ -35,9 +33,17 @@ cdef enum:
     QUADS_RIGHT
     QUADS_SCALE
     QUADS_STEP
-    # In the first lane: the products of a block.
+    # Which of the cells from the offset on a lane picks.
+    QUADS_INDEX
+    # In the first lane: the products of a block; in the second: bytes from the strip's cells to those of a sum's first lane.
     QUADS_TAPS
     QUADS_CONSTANTS
+
+# Which cells lanes take: the next ones, those of a vector in any order, of two vectors.
+cdef enum:
+    NEXT
+    NEAR
+    FAR
 
 
 ctypedef void (*StripKernel)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
@@ -50,14 +56,12 @@ cdef struct Quads:
     int rescaling
     # Whether a row of outputs is one run of bytes.
     bint flat
-    # Whether the cells of the input are spread to others.
-    bint spread
+    # How lanes pick cells.
+    int picks
     # Whether cells have the order of the channels; else that of the unpack instructions, which the pack instructions undo.
     bint ordered
-    # Output channels; those that a column has in the cells: the ones of a vector, or all there are.
+    # Output channels; the input channels that a column has in the cells: the ones of a vector, or all there are.
     Py_ssize_t channels, pixel
-    # Columns of each phase of the stride, where cells are spread.
-    Py_ssize_t phase
     # Columns of the filter, groups of rows, output rows of a tile.
     Py_ssize_t taps, groups, rows
     # Products that a block has room for: one for each tap of a group, two where weights are wider than a product takes.
@@ -66,8 +70,8 @@ cdef struct Quads:
     Py_ssize_t blocks, block_vectors
     # Output columns of a strip.
     Py_ssize_t columns
-    # Bytes from one plane of cells to the next: a group has CELL_PLANES.
-    Py_ssize_t plane
+    # Bytes from one plane of cells to the next: a group has CELL_PLANES; from the cells of an output vector to those of the next one of its block.
+    Py_ssize_t plane, cell_step
     # From the start of the packed bytes to a vector of zero points, and to the first block.
     Py_ssize_t padding, weights
 
@@ -75,8 +79,6 @@ cdef struct Quads:
 # Where a tile reads and writes; steps in bytes.
 cdef struct Strip:
     const char *cells
-    # From one output vector to the next.
-    Py_ssize_t cell_step
     char *y
     Py_ssize_t y_step, y_row
     # Bytes that the first vector may store, at most a vector of them, and how much less the next may.
@@ -98,12 +100,12 @@ cdef inline Py_ssize_t columns_read(const Problem *problem, Py_ssize_t columns) 
 
 cdef Py_ssize_t strip_bytes(const Problem *problem, const Quads *job, Py_ssize_t columns) noexcept nogil:
     """Bytes of a plane of cells for that many output columns; the last vector may reach beyond the last cell."""
-    return ((columns_read(problem, columns) + problem.stride_width) * job.pixel + 2 * VECTOR_BYTES) * CELL
+    return (columns_read(problem, columns + divide_up(VECTOR_BYTES, job.channels)) * job.pixel + 2 * VECTOR_BYTES) * CELL
 
 
-cdef Py_ssize_t input_bytes(const Problem *problem, const Quads *job) noexcept nogil:
-    """Bytes of the cells of the input that a strip needs, where these are spread; whole vectors are written."""
-    return (columns_read(problem, job.columns) * problem.channels + 2 * VECTOR_BYTES) * CELL * CELL_PLANES if job.spread else 0
+cdef inline Py_ssize_t first_cell(const Quads *job, const Problem *problem, Py_ssize_t place) noexcept nogil:
+    """The cell of the first tap of the output at a place of a flat run."""
+    return place // job.channels * problem.stride_width * job.pixel + place % job.channels // problem.multiplier
 
 
 cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
@@ -113,23 +115,34 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
+    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier, place, reach
     # Two bytes add up to no more than 254.
     if problem.result != QUANTIZED or (CELL_PLANES == 1 and problem.widest_weight > 254):
         return False
     if (problem.x_strides[3] != 1 and problem.channels > 1) or (problem.y_strides[3] != 1 and channels > 1) or channels < 1 or problem.out_width < 1:
         return False
     job.channels = channels
-    job.spread = False
     job.flat = channels < 2 * VECTOR_BYTES and problem.out_width > 1 and problem.y_strides[2] == channels
-    if problem.multiplier > 1 or (channels < VECTOR_BYTES * 3 // 4 and (problem.x_strides[2] != channels or problem.stride_width > 1)):
-        job.spread = job.flat
-    elif problem.x_strides[2] != channels or problem.stride_width > 1 or channels % VECTOR_BYTES == 0:
-        job.flat = False
-    if not job.flat and (problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1)):
-        return False
+    if problem.multiplier == 1 and (problem.x_strides[2] != channels or problem.stride_width > 1):
+        job.flat = job.flat and channels < VECTOR_BYTES * 3 // 4
+    elif problem.multiplier == 1:
+        job.flat = job.flat and channels % VECTOR_BYTES > 0
+    job.picks = NEXT
+    job.pixel = problem.channels
+    if job.flat and (problem.multiplier > 1 or problem.stride_width > 1):
+        job.picks = NEAR
+        for place in range(channels * QUADS):
+            reach = first_cell(job, problem, place * LANES + LANES - 1) - first_cell(job, problem, place * LANES)
+            if reach >= LANES:
+                job.picks = FAR
+            if reach >= 2 * LANES:
+                job.flat = False
+    if not job.flat:
+        if problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1):
+            return False
+        job.pixel = VECTOR_BYTES
+        job.picks = NEXT
     job.ordered = not UNORDERED or job.flat or channels % VECTOR_BYTES > 0
-    job.pixel = channels if job.flat else VECTOR_BYTES
     job.taps = problem.kernel_width
     job.groups = divide_up(problem.kernel_height, GROUP)
     job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
@@ -140,13 +153,11 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
     job.columns = problem.out_width
-    while job.columns > 1 and (strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES or input_bytes(problem, job) > INPUT_BYTES):
+    while job.columns > 1 and strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES:
         # Whole tiles, of nearly equal strips.
         job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
-    if job.spread and input_bytes(problem, job) > INPUT_BYTES:
-        return False
-    job.phase = divide_up(columns_read(problem, job.columns), problem.stride_width)
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
+    job.cell_step = (first_cell(job, problem, job.blocks * VECTOR_BYTES) if job.flat else problem.stride_width * VECTOR_BYTES) * CELL
     job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.room * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
     return True
@@ -187,16 +198,15 @@ cdef void pack_quads(
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     for group in range(job.groups):
         for column in range(job.taps):
-            step = column * problem.dilation_width
-            if job.spread:
-                step = step % problem.stride_width * job.phase + step // problem.stride_width
-            offsets[group * job.taps + column] = group * CELL_PLANES * job.plane + step * job.pixel * CELL
+            offsets[group * job.taps + column] = group * CELL_PLANES * job.plane + column * problem.dilation_width * job.pixel * CELL
             # What is left of wide weights is another product of the same cells.
             if job.room > taps and has_wide_tap(job, problem, weights, group, column):
                 offsets[products_of_all] = offsets[group * job.taps + column]
                 products_of_all += 1
     for i in range(job.blocks * QUADS):
-        (<int *> (packed + job.weights))[(i // QUADS * job.block_vectors + QUADS * QUADS_TAPS + i % QUADS) * LANES] = taps
+        products = <int *> (packed + job.weights) + (i // QUADS * job.block_vectors + QUADS * QUADS_TAPS + i % QUADS) * LANES
+        products[0] = taps
+        products[1] = (first_cell(job, problem, i * LANES) if job.flat else i % QUADS * LANES) * CELL
     for lane in range(job.blocks * VECTOR_BYTES):
         quad = lane % VECTOR_BYTES // LANES
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + quad) * LANES + lane % LANES
@@ -204,6 +214,8 @@ cdef void pack_quads(
         if not job.ordered:
             channel = lane - lane % VECTOR_BYTES + lane % LANES // 4 * 16 + quad * 4 + lane % 4
         channel = channel % job.channels if job.flat else channel if channel < job.channels else -1
+        if job.flat:
+            vectors[QUADS * QUADS_INDEX * LANES] = first_cell(job, problem, lane) - first_cell(job, problem, lane - lane % LANES)
         folded = shift = 0
         reach = 0
         if channel >= 0 and bias != NULL:
@@ -275,13 +287,20 @@ cdef void pack_quads(
 # registers.
 
 cdef inline void add_products(
-    const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, const int rows, const int columns,
+    const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, int picks, vi32 index, const int rows, const int columns,
 ) noexcept nogil:
     """One plane of one tap on `columns` outputs of one row or two."""
     cdef vi32 cell[TILE_COLUMNS]
     cdef int i
-    for i in range(columns):
-        cell[i] = (<const vi32 *> (cells + i * cell_step))[0]
+    if picks == NEXT:
+        for i in range(columns):
+            cell[i] = (<const vi32 *> (cells + i * cell_step))[0]
+    elif picks == NEAR:
+        for i in range(columns):
+            cell[i] = pick_near(cells + i * cell_step, index)
+    else:
+        for i in range(columns):
+            cell[i] = pick_far(cells + i * cell_step, index)
     for i in range(columns):
         upper[i] = dot_cells(upper[i], cell[i], weights[0])
     if rows == 2:
@@ -295,9 +314,12 @@ cdef inline void add_taps(
 ) noexcept nogil:
     """The sums of two quads: `upper` and `lower` row of one, and of the next."""
     cdef const Py_ssize_t *taps = tap_offsets(job)
-    cdef Py_ssize_t tap = 0, count = (<const int *> (block + QUADS * QUADS_TAPS))[0], plane = job.plane, next_weights = job.rows * CELL_PLANES
+    cdef const int *counts = <const int *> (block + QUADS * QUADS_TAPS)
+    cdef Py_ssize_t tap = 0, count = counts[0], plane = job.plane, next_weights = job.rows * CELL_PLANES, apart = counts[LANES + 1] - counts[1]
     cdef const char *cell
-    cdef int i
+    cdef vi32 index = block[QUADS * QUADS_INDEX], index_next = block[QUADS * QUADS_INDEX + 1]
+    cdef int i, picks = job.picks
+    cells += counts[1]
     for i in range(columns):
         upper[i] = lower[i] = block[QUADS * QUADS_BIAS]
     for i in range(columns):
@@ -305,13 +327,14 @@ cdef inline void add_taps(
     # There is a first tap: a loop that might not run would cost copies of all sums.
     while True:
         cell = cells + taps[tap]
-        add_products(cell, cell_step, weights, upper, lower, rows, columns)
+        add_products(cell, cell_step, weights, upper, lower, picks, index, rows, columns)
         if CELL_PLANES == 2:
-            add_products(cell + plane, cell_step, weights + 1, upper, lower, rows, columns)
+            add_products(cell + plane, cell_step, weights + 1, upper, lower, picks, index, rows, columns)
+        cell += apart
         weights += next_weights
-        add_products(cell + VECTOR_BYTES, cell_step, weights, upper_next, lower_next, rows, columns)
+        add_products(cell, cell_step, weights, upper_next, lower_next, picks, index_next, rows, columns)
         if CELL_PLANES == 2:
-            add_products(cell + (plane + VECTOR_BYTES), cell_step, weights + 1, upper_next, lower_next, rows, columns)
+            add_products(cell + plane, cell_step, weights + 1, upper_next, lower_next, picks, index_next, rows, columns)
         weights += next_weights
         tap += 1
         if tap == count:
@@ -414,11 +437,11 @@ cdef inline void quads_tile(
     cdef vi16 below_next[TILE_COLUMNS]
     cdef const vi32 *weights = block + (QUADS * QUADS_CONSTANTS + row * CELL_PLANES)
     cdef int i
-    pair_of_rows(job, block, weights, cells, strip.cell_step, above, below, rows, columns, rescaling, positive)
+    pair_of_rows(job, block, weights, cells, job.cell_step, above, below, rows, columns, rescaling, positive)
     if strip.quads > PAIR:
         weights += job.room * PAIR * job.rows * CELL_PLANES
         pair_of_rows(
-            job, block + PAIR, weights, cells + PAIR * VECTOR_BYTES, strip.cell_step, above_next, below_next, rows, columns, rescaling, positive)
+            job, block + PAIR, weights, cells, job.cell_step, above_next, below_next, rows, columns, rescaling, positive)
     else:
         for i in range(columns):
             above_next[i] = below_next[i] = above[i]
@@ -430,19 +453,19 @@ cdef inline void quads_tile(
 cdef inline void quads_tiles(
     const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int positive,
 ) noexcept nogil:
-    """`count` output vectors of each of `rows` rows. The last tile may compute some of them again."""
+    """`count` output vectors of each of `rows` rows. The last tile may compute one of them again."""
     cdef Py_ssize_t first = 0
     cdef char *y = strip.y + row * strip.y_row
-    if count < TILE_COLUMNS:
-        for first in range(count):
-            quads_tile(
-                job, block, strip, strip.cells + first * strip.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
-                row, rows, 1, rescaling, positive)
-        return
     while first < count:
+        if count < TILE_COLUMNS or (count - first) * 2 <= TILE_COLUMNS:
+            quads_tile(
+                job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
+                row, rows, 1, rescaling, positive)
+            first += 1
+            continue
         first = min(first, count - TILE_COLUMNS)
         quads_tile(
-            job, block, strip, strip.cells + first * strip.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
+            job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
             row, rows, TILE_COLUMNS, rescaling, positive)
         first += TILE_COLUMNS
 
@@ -488,14 +511,13 @@ cdef void blank_out(char *target, vi32 blank, Py_ssize_t count, Py_ssize_t plane
 
 
 cdef void fill_group(
-    const Quads *job, const Problem *problem, char *cells, Py_ssize_t plane, Py_ssize_t pixel, const char *image, Py_ssize_t tap, Py_ssize_t row,
-    Py_ssize_t column, Py_ssize_t columns, Py_ssize_t channels, vi32 blank,
+    const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t tap, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
+    Py_ssize_t channels, vi32 blank,
 ) noexcept nogil:
-    """The cells of input columns `column` on of the group that starts at row `tap` of the filter, input row `row`.
-
-    A column has `pixel` cells; `channels` of a pixel are read."""
+    """The cells of input columns `column` on of the group that starts at row `tap` of the filter, input row `row`; `channels` of a pixel are
+    read."""
     cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = max(0, min(columns, problem.width + problem.halo[3] - column))
-    cdef Py_ssize_t i, done, rest, move = problem.x_strides[2], reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
+    cdef Py_ssize_t i, done, rest, plane = job.plane, pixel = job.pixel, move = problem.x_strides[2], reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
     cdef const signed char *at[4]
     cdef Py_ssize_t moves[4]
     cdef int flip = flip_of(problem.element)
@@ -535,55 +557,14 @@ cdef void fill_group(
     blank_out(cells + high * pixel * CELL, blank, (columns - high) * pixel, plane)
 
 
-cdef inline void spread_columns(
-    char *target, const char *source, Py_ssize_t count, Py_ssize_t step, const Py_ssize_t channels, const Py_ssize_t multiplier,
-) noexcept nogil:
-    """The cells of `count` columns, `step` bytes apart, each cell `multiplier` times. Up to a vector more is written."""
-    cdef vi32 cell
-    cdef Py_ssize_t column, channel, done
-    for column in range(count):
-        if multiplier == 1:
-            for done in range((channels + LANES - 1) // LANES):
-                (<vi32 *> target)[done] = (<const vi32 *> source)[done]
-        else:
-            for channel in range(channels):
-                cell = splat_i32((<const int *> source)[channel])
-                for done in range((multiplier + LANES - 1) // LANES):
-                    (<vi32 *> (target + channel * multiplier * CELL))[done] = cell
-        target += channels * multiplier * CELL
-        source += step
-
-
-cdef void spread_group(const Quads *job, const Problem *problem, char *cells, const char *inputs, Py_ssize_t input_plane, Py_ssize_t columns) noexcept nogil:
-    """From the cells of the input to those that a strip reads."""
-    cdef Py_ssize_t phase, count, step = problem.stride_width * problem.channels * CELL
-    cdef int plane
-    cdef const char *source
-    cdef char *target
-    for plane in range(CELL_PLANES):
-        for phase in range(problem.stride_width):
-            count = divide_up(columns - phase, problem.stride_width)
-            source = inputs + (plane * input_plane + phase * problem.channels * CELL)
-            target = cells + (plane * job.plane + phase * job.phase * job.pixel * CELL)
-            if problem.multiplier == 8 and problem.channels == 1:
-                spread_columns(target, source, count, step, 1, 8)
-            else:
-                spread_columns(target, source, count, step, problem.channels, problem.multiplier)
-
-
 cdef void fill_cells(
     const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
     Py_ssize_t channels, vi32 blank,
 ) noexcept nogil:
     """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
-    cdef Py_ssize_t group, input_plane = input_bytes(problem, job) // CELL_PLANES
+    cdef Py_ssize_t group
     for group in range(job.groups):
-        if job.spread:
-            fill_group(job, problem, cells + CELL_BYTES, input_plane, problem.channels, image, group * GROUP, row, column, columns, channels, blank)
-            spread_group(job, problem, cells + group * CELL_PLANES * job.plane, cells + CELL_BYTES, input_plane, columns)
-        else:
-            fill_group(
-                job, problem, cells + group * CELL_PLANES * job.plane, job.plane, job.pixel, image, group * GROUP, row, column, columns, channels, blank)
+        fill_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns, channels, blank)
         row += GROUP * problem.dilation_height
 
 
@@ -594,28 +575,30 @@ cdef inline void run_strip(
     """`columns` output columns from `column` on, of output row `row` and, where `rows` is 2, the one a dilation below."""
     cdef const vi32 *block = <const vi32 *> (<const char *> problem.packed + job.weights)
     cdef int i
-    cdef Py_ssize_t index, count = columns, bytes_of_row = columns * job.pixel, readable = columns_read(problem, columns)
+    cdef Py_ssize_t index, count = columns, vectors = 0, bytes_of_row = columns * job.channels, readable = columns_read(problem, columns)
     cdef Py_ssize_t x_row = row * problem.stride_height - problem.pad_top, x_column = column * problem.stride_width - problem.pad_left
     y += row * problem.y_strides[1] + column * problem.y_strides[2]
     strip.y_row = problem.dilation_height * problem.y_strides[1]
     strip.quads = QUADS
     if job.flat:
         fill_cells(job, problem, cells, image, x_row, x_column, readable, problem.channels + problem.channel_room, blank)
-        strip.cell_step = job.blocks * VECTOR_BYTES * CELL
         strip.y_step = strip.room_step = job.blocks * VECTOR_BYTES
+        # Narrow numbers are divided faster.
+        vectors = divide_up(bytes_of_row, VECTOR_BYTES)
+        count = <unsigned int> vectors // <unsigned int> job.blocks + 1
+        vectors -= (count - 1) * job.blocks
     else:
-        strip.cell_step = problem.stride_width * VECTOR_BYTES * CELL
         strip.y_step = problem.y_strides[2]
         strip.room_step = 0
     for index in range(job.blocks):
         strip.cells = cells
         strip.y = y + index * VECTOR_BYTES
         if job.flat:
-            strip.cells += index * VECTOR_BYTES * CELL
             strip.room = bytes_of_row - index * VECTOR_BYTES
-            if strip.room <= 0:
+            if index == vectors:
+                count -= 1
+            if count == 0:
                 return
-            count = divide_up(divide_up(strip.room, VECTOR_BYTES), job.blocks)
         else:
             strip.room = problem.channels - index * VECTOR_BYTES
             strip.quads = min(QUADS, divide_up(strip.room, LANES))
@@ -629,7 +612,7 @@ cdef inline void run_strip(
 
 
 cdef void run_quads(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef char memory[CELL_BYTES + INPUT_BYTES + 64]
+    cdef char memory[CELL_BYTES + 64]
     cdef char *cells = memory + (-<Py_ssize_t> memory & 63)
     cdef const Quads *job = <const Quads *> (<const char *> problem.packed + HEADER_BYTES)
     cdef vi32 blank = blank_cells(problem.input_zero_point)

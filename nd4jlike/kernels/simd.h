@@ -884,6 +884,37 @@ WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 
 #endif
 
+/* Lane i takes cell index[i]: of LANES cells, and of twice as many. */
+#if VECTOR_BYTES == 64
+
+WORD vi32 pick_near(const char *cells, vi32 index) { return (vi32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)*(const vi32 *)cells); }
+WORD vi32 pick_far(const char *cells, vi32 index)
+{
+    const vi32 *all = (const vi32 *)cells;
+    return (vi32)_mm512_permutex2var_epi32((__m512i)all[0], (__m512i)index, (__m512i)all[1]);
+}
+
+#elif VECTOR_BYTES == 32
+
+WORD vi32 pick_near(const char *cells, vi32 index) { return (vi32)_mm256_permutevar8x32_epi32((__m256i)*(const vi32 *)cells, (__m256i)index); }
+WORD vi32 pick_far(const char *cells, vi32 index)
+{
+    return select_i32(index < LANES, pick_near(cells, index), pick_near(cells + VECTOR_BYTES, index));
+}
+
+#else
+
+WORD vi32 pick_near(const char *cells, vi32 index)
+{
+    vi32 picked = {0};
+    for (int i = 0; i < LANES; i++)
+        memcpy((char *)&picked + i * 4, cells + index[i] * 4, 4);
+    return picked;
+}
+WORD vi32 pick_far(const char *cells, vi32 index) { return pick_near(cells, index); }
+
+#endif
+
 WORD void fill_eight(int8_t *target, int value)
 {
     uint64_t eight = (uint64_t)(value & 0xFF) * 0x0101010101010101u;

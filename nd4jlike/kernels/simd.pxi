@@ -55,6 +55,8 @@ cdef extern from "simd.h" nogil:
         Py_ssize_t count, const int ordered)
     void put_weights(int *lane, Py_ssize_t pitch, int a, int b, int c, int d)
     vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights)
+    vi32 pick_near(const char *cells, vi32 index)
+    vi32 pick_far(const char *cells, vi32 index)
     vi32 round_scaled(vi32 sum, vf32 scale)
     vi32 round_small(vi32 sum, vf32 scale)
     vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int positive)
