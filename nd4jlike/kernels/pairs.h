@@ -58,34 +58,10 @@ WORD PairRows pair_rows(const PairsStrip *strip, ptrdiff_t row)
     return rows;
 }
 
-/* `count` columns that exist. */
-WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, const ptrdiff_t count, char *target, ptrdiff_t readable)
-{
-    ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1];
-    const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
-    target += begin * PAIR_BYTES;
-    if (strip->halves) {
-        const int8_t *c = a + rows->aparts[0], *d = b + rows->aparts[1];
-#pragma GCC unroll 16
-        for (ptrdiff_t i = 0; i < count; i++)
-            put_pair_of_halves(target + i * PAIR_BYTES, a + i * a_step, c + i * a_step, b + i * b_step, d + i * b_step);
-    } else {
-#pragma GCC unroll 16
-        for (ptrdiff_t i = 0; i < count; i++)
-            put_pair(target + i * PAIR_BYTES, a + i * a_step, b + i * b_step, readable);
-    }
-}
-
 /* Columns begin to end of a pair, whatever exists. */
 static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, ptrdiff_t end, char *target)
 {
-    while (begin < end) {
-        if (begin >= strip->from && begin < strip->to) {
-            ptrdiff_t stop = end < strip->to ? end : strip->to;
-            pairs_inside(strip, rows, begin, stop - begin, target, strip->readable);
-            begin = stop;
-            continue;
-        }
+    for (; begin < end; begin++) {
         const int8_t *at[2][2];
         for (int half = 0; half < 2; half++)
             for (int row = 0; row < 2; row++) {
@@ -97,8 +73,41 @@ static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, con
             put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[1][0], at[0][1], at[1][1]);
         else
             put_pair(target + begin * PAIR_BYTES, at[0][0], at[0][1], strip->readable);
-        begin++;
     }
+}
+
+WORD ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+WORD ptrdiff_t largest(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+
+/* The same of those columns that exist in any half. */
+WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, ptrdiff_t end, char *target)
+{
+    if (begin < strip->from) {
+        ptrdiff_t stop = least(end, strip->from);
+        begin = largest(begin, least(strip->first[0], strip->first[1]));
+        if (begin < stop)
+            pairs_columns(strip, rows, begin, stop, target);
+        begin = strip->from;
+    }
+    ptrdiff_t stop = least(end, strip->to);
+    if (begin < stop) {
+        ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1], c_apart = rows->aparts[0], d_apart = rows->aparts[1];
+        const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
+        char *at = target + begin * PAIR_BYTES, *past = target + stop * PAIR_BYTES;
+        if (strip->halves)
+            for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
+                put_pair_of_halves(at, a, a + c_apart, b, b + d_apart);
+        else if (strip->readable >= VECTOR_BYTES)
+            for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
+                put_pair(at, a, b, VECTOR_BYTES);
+        else
+            for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
+                put_pair(at, a, b, strip->readable);
+        begin = stop;
+    }
+    end = least(end, largest(strip->end[0], strip->end[1]));
+    if (begin < end)
+        pairs_columns(strip, rows, begin, end, target);
 }
 
 /* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last are of two taps of each of two columns. */
@@ -252,29 +261,27 @@ WORD void pairs_tile(
 WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, const int rescaling)
 {
     const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
-    ptrdiff_t whole = strip->readable >= VECTOR_BYTES ? strip->to : 0, row = 0;
+    ptrdiff_t row = 0;
     int8_t *y = strip->y;
-    PairRows rows;
+    PairRows rows = pair_rows(strip, strip->end_row);
+    /* Columns outside the image stay as they are. */
+    for (int i = 0; i < pairs; i++) {
+        pairs_columns(strip, &rows, 0, least(least(strip->first[0], strip->first[1]), strip->width), strip->pairs[i]);
+        pairs_columns(strip, &rows, largest(strip->end[0], strip->end[1]), strip->width, strip->pairs[i]);
+    }
     for (; row < pairs - 1; row++) {
         rows = pair_rows(strip, 2 * row);
-        pairs_columns(strip, &rows, 0, strip->width, strip->pairs[row]);
+        pairs_inside(strip, &rows, 0, strip->width, strip->pairs[row]);
     }
     for (; count > 0; count -= step, row++, y += step * strip->y_row) {
         char *newest = strip->pairs[pairs - 1];
-        ptrdiff_t first = 0, done = taps - stride;
+        ptrdiff_t first = 0, done = 0;
         rows = pair_rows(strip, 2 * row);
-        if (strip->from == 0 && done <= whole)
-            pairs_inside(strip, &rows, 0, taps - stride, newest, VECTOR_BYTES);
-        else
-            pairs_columns(strip, &rows, 0, done, newest);
         do {
             if (first > strip->columns - columns)
                 first = strip->columns - columns;
             ptrdiff_t need = (first + columns - 1) * stride + taps;
-            if (need - done == columns * stride && done >= strip->from && need <= whole)
-                pairs_inside(strip, &rows, done, columns * stride, newest, VECTOR_BYTES);
-            else
-                pairs_columns(strip, &rows, done, need, newest);
+            pairs_inside(strip, &rows, done, need, newest);
             done = need;
             pairs_tile(strip, first, y, count, taps, stride, columns, rescaling);
             first += columns;
