@@ -4,10 +4,11 @@
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
 
 cdef enum:
-    # Bytes of the pairs that a filter reaches at a time, of 3 rows and of more. Few columns keep the many weights of large filters in a first-level
-    # cache; those of 3x3 leave room, and long runs of columns suit the prefetchers.
-    RING_BYTES = 72 << 10
-    TALL_RING_BYTES = 18 << 10
+    # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
+    # long runs of columns are worth more: they suit the prefetchers.
+    RING_BYTES = 18 << 10
+    LONG_RING_BYTES = 72 << 10
+    LARGE_IMAGE = 2 << 20
     # Input rows that one block after another reads: they stay in a second-level cache.
     BLOCK_ROWS_BYTES = 256 << 10
     NARROW_PAIRS = 4
@@ -116,7 +117,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     # Where fewer outputs are computed twice; equal, a wide tile pays if the filter steps by 2.
     job.wide = job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
         divide_up(outputs, WIDE_PAIRS) * WIDE_PAIRS < divide_up(outputs, NARROW_PAIRS) * NARROW_PAIRS + job.stride - 1)
-    most = ((RING_BYTES if job.taps == 3 else TALL_RING_BYTES) // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+    most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
+    most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
     outputs = divide_up(problem.out_width, problem.dilation_width)
     if problem.channels < VECTOR_BYTES and job.halves:
         outputs = divide_up(outputs, 2)
@@ -335,6 +337,11 @@ cdef void pack_pairs(
     memcpy(packed + HEADER_BYTES, job, sizeof(Pairs))
 
 
+cdef inline Py_ssize_t steps_to(Py_ssize_t distance, Py_ssize_t step) noexcept nogil:
+    """How many steps, almost always of 1, reach a distance: divisions would take as long as a short strip."""
+    return max(0, distance) if step == 1 else divide_up(max(0, distance), step)
+
+
 cdef void run_pairs_strip(
     const Pairs *job, const Problem *problem, PairsStrip *strip, char *ring, const char *x, char *y, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column,
     Py_ssize_t columns, Py_ssize_t block,
@@ -346,12 +353,12 @@ cdef void run_pairs_strip(
     strip.columns = divide_up(columns, 2) if strip.halves else columns
     apart = columns - strip.columns
     strip.width = pairs_columns_read(job, strip.columns)
-    strip.first_row = divide_up(max(0, -problem.halo[0] - x_row), down)
-    strip.end_row = divide_up(max(0, problem.height + problem.halo[1] - x_row), down)
+    strip.first_row = steps_to(-problem.halo[0] - x_row, down)
+    strip.end_row = steps_to(problem.height + problem.halo[1] - x_row, down)
     for i in range(2):
         at = x_column + i * apart * job.stride * across
-        strip.first[i] = divide_up(max(0, -problem.halo[2] - at), across)
-        strip.end[i] = divide_up(max(0, problem.width + problem.halo[3] - at), across)
+        strip.first[i] = steps_to(-problem.halo[2] - at, across)
+        strip.end[i] = steps_to(problem.width + problem.halo[3] - at, across)
     strip.begin = max(strip.first[0], strip.first[1])
     strip.to = min(strip.end[0], strip.end[1])
     strip.stored = problem.channels - channel
@@ -371,7 +378,7 @@ cdef void run_pairs_strip(
 
 
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef char memory[RING_BYTES + 64]
+    cdef char memory[LONG_RING_BYTES + 64]
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef PairsStrip strip
@@ -402,6 +409,6 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                     for block in range(job.blocks):
                         run_pairs_strip(
                             job, problem, &strip, ring, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
-                            divide_up(last - row - down, problem.dilation_height), across + column * problem.dilation_width, columns, block,
+                            steps_to(last - row - down, problem.dilation_height), across + column * problem.dilation_width, columns, block,
                         )
                     column += columns
