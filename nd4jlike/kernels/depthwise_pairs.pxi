@@ -1,4 +1,4 @@
-# int8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
+# int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights.
 #
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
@@ -56,9 +56,9 @@ cdef extern from "pairs.h" nogil:
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
-        int halves, rescaling
+        int halves, rescaling, flip
         vi16 zero_point
-        vbytes low, high, order
+        vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
     PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
@@ -98,7 +98,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     job.rows = 2 if job.stride == 1 else 1
     job.pairs = (job.taps + 1) // 2
     job.halves = rest == VECTOR_BYTES // 2
-    if not BY_PAIRS or problem.element != INT8 or problem.result != QUANTIZED or problem.widest_weight > 127:
+    if not BY_PAIRS or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
     if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
@@ -258,7 +258,7 @@ cdef void pack_pairs(
     cdef bint plain = True, small = True, by_line, by_scale
     memset(packed, 0, job.weights)
     (<int *> packed)[PAIRS_FLAG] = True
-    memset(packed + job.padding, problem.input_zero_point & 0xFF, 64)
+    memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         by_line = FUSED
@@ -385,6 +385,8 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk
     strip.blank = <const signed char *> problem.packed + job.padding
     strip.rescaling = job.rescaling
+    strip.flip = flip_of(problem.element)
+    strip.y_flip = splat_i8(strip.flip)
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)

@@ -36,6 +36,9 @@ typedef struct {
     int8_t *y;
     ptrdiff_t y_row, y_column, y_apart, columns, stored;
     int halves, rescaling;
+    /* Bits that differ in bytes of the input, and of the output. */
+    int flip;
+    vbytes y_flip;
     vi16 zero_point;
     vbytes low, high, order;
 } PairsStrip;
@@ -70,9 +73,9 @@ static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, con
                     at[half][row] = strip->blank;
             }
         if (strip->halves)
-            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[1][0], at[0][1], at[1][1]);
+            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[1][0], at[0][1], at[1][1], strip->flip);
         else
-            put_pair(target + begin * PAIR_BYTES, at[0][0], at[0][1], strip->readable);
+            put_pair(target + begin * PAIR_BYTES, at[0][0], at[0][1], strip->flip, strip->readable);
     }
 }
 
@@ -93,16 +96,17 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
     if (begin < stop) {
         ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1], c_apart = rows->aparts[0], d_apart = rows->aparts[1];
         const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
+        int flip = strip->flip;
         char *at = target + begin * PAIR_BYTES, *past = target + stop * PAIR_BYTES;
         if (strip->halves)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
-                put_pair_of_halves(at, a, a + c_apart, b, b + d_apart);
+                put_pair_of_halves(at, a, a + c_apart, b, b + d_apart, flip);
         else if (strip->readable >= VECTOR_BYTES)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
-                put_pair(at, a, b, VECTOR_BYTES);
+                put_pair(at, a, b, flip, VECTOR_BYTES);
         else
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
-                put_pair(at, a, b, strip->readable);
+                put_pair(at, a, b, flip, strip->readable);
         begin = stop;
     }
     end = least(end, largest(strip->end[0], strip->end[1]));
@@ -190,6 +194,7 @@ static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, c
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
     ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
+    vbytes flip = strip->y_flip;
 #pragma GCC unroll 2
     for (int row = 0; row < rows; row++, y += strip->y_row) {
         if (row == stored_rows)
@@ -197,15 +202,15 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
         if (strip->halves) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
+                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i] ^ flip);
         } else if (stored >= VECTOR_BYTES) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
+                store_bytes(y + i * move, bytes[row * columns + i] ^ flip, VECTOR_BYTES);
         } else {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_bytes(y + i * move, bytes[row * columns + i], stored);
+                store_bytes(y + i * move, bytes[row * columns + i] ^ flip, stored);
         }
     }
 }

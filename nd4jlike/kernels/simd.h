@@ -821,19 +821,22 @@ WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dp
 /* Two rows, interleaved, in the order of the unpack instructions. Two pairs are joined to the cells of one of the QUADS sums. */
 enum { PAIR_VECTORS = 2 };
 
-WORD void put_pair_of(char *target, vbytes a, vbytes b)
+WORD void put_pair_of(char *target, vbytes a, vbytes b, int flip)
 {
-    const vbytes offset = splat_i8(INPUT_OFFSET);
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ flip);
     a ^= offset;
     b ^= offset;
     ((vbytes *)target)[0] = UNPACK(lo, 8, a, b);
     ((vbytes *)target)[1] = UNPACK(hi, 8, a, b);
 }
-WORD void put_pair(char *target, const int8_t *a, const int8_t *b, ptrdiff_t count) { put_pair_of(target, load_bytes(a, count), load_bytes(b, count)); }
-/* Half a vector each: of the first row, of the second. */
-WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper)
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
 {
-    put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper));
+    put_pair_of(target, load_bytes(a, count), load_bytes(b, count), flip);
+}
+/* Half a vector each: of the first row, of the second. */
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
+{
+    put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper), flip);
 }
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {
@@ -864,16 +867,16 @@ WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, ce
 
 enum { PAIR_VECTORS = QUADS };
 
-WORD void put_pair(char *target, const int8_t *a, const int8_t *b, ptrdiff_t count)
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
 {
     for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES)
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, count - i);
 }
-WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper)
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
 {
     for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, LANES);
-        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, LANES);
+        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, flip, LANES);
     }
 }
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
