@@ -811,12 +811,13 @@ def test_d16_float_results_stay_within_the_bound(isa):
 def test_d16_every_instruction_set_gives_the_same_int8_results(rounding):
     """D16: and the same int8 results."""
     rng = np.random.default_rng(5)
-    for channels, multiplier in ((1, 8), (3, 1), (16, 1), (67, 1), (33, 2)):
-        x = rng.integers(-128, 128, (2, 7, 9, channels), np.int8)
+    few = [(channels, multiplier, stride) for channels in (1, 3, 8, 24) for multiplier in (1, 2, 5, 8, 16) for stride in (1, 2, 3)]
+    for channels, multiplier, stride in (*few, (16, 1, 1), (67, 1, 1), (33, 2, 1), (64, 1, 2), (96, 1, 2)):
+        x = rng.integers(-128, 128, (2, 7, 19, channels), np.int8)
         weights = rng.integers(-128, 128, (3, 3, channels, multiplier), np.int8)
         q = nd.Quantization((0.1, -5), rng.uniform(0.001, 0.1, channels * multiplier), (0.7, 3))
-        results = [np.asarray(nd.depthwise_conv2d(x, weights, quantization=q, rounding=rounding, isa=isa)) for isa in ISAS]
-        assert all((result == results[0]).all() for result in results)
+        results = [np.asarray(nd.depthwise_conv2d(x, weights, stride=stride, quantization=q, rounding=rounding, isa=isa)) for isa in ISAS]
+        assert all((result == results[0]).all() for result in results), (channels, multiplier, stride)
 
 
 @every_isa

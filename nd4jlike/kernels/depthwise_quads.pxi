@@ -192,7 +192,8 @@ cdef void pack_quads(
     cdef int w[4]
     cdef int rest[4]
     cdef long long reach
-    cdef bint small = True, positive = problem.output_zero_point == problem.quantized_min == -128
+    # Functions that save little, and room in the builds where they save least.
+    cdef bint small = True, positive = VECTOR_BYTES == 64 and problem.output_zero_point == problem.quantized_min == -128
     memset(packed, 0, job.weights)
     (<int *> packed)[QUADS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
@@ -295,7 +296,7 @@ cdef inline void add_products(
     if picks == NEXT:
         for i in range(columns):
             cell[i] = (<const vi32 *> (cells + i * cell_step))[0]
-    elif picks == NEAR:
+    elif picks == NEAR or LANES == 4:
         for i in range(columns):
             cell[i] = pick_near(cells + i * cell_step, index)
     else:
