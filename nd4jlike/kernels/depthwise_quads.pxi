@@ -518,7 +518,8 @@ cdef void fill_group(
     """The cells of input columns `column` on of the group that starts at row `tap` of the filter, input row `row`; `channels` of a pixel are
     read."""
     cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = max(0, min(columns, problem.width + problem.halo[3] - column))
-    cdef Py_ssize_t i, done, rest, plane = job.plane, pixel = job.pixel, move = problem.x_strides[2], reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
+    cdef Py_ssize_t i, done, rest, plane = job.plane, pixel = job.pixel, move = problem.x_strides[2]
+    cdef Py_ssize_t reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
     cdef const signed char *at[4]
     cdef Py_ssize_t moves[4]
     cdef int flip = flip_of(problem.element)
