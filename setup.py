@@ -37,8 +37,10 @@ FAST = {"workers", "moves", "depthwise", "buffer", "ndarray"}
 LINK_FLAGS = ["-Wl,-s"]
 if os.environ.get("ND4JLIKE_SANITIZE"):
     SMALL_FLAGS = FAST_FLAGS = []
-    FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    FLAGS = ["-O1", "-g1", "-fno-var-tracking", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     LINK_FLAGS = ["-fsanitize=address,undefined"]
+    # Instrumented, the wider builds of the kernels take a compiler ten minutes each; guard pages watch over all of them in every test run.
+    ISA_FLAGS = {"x86_64": {"baseline": ["-ffp-contract=off"]}}
 
 # The Limited API of Python 3.11 makes one wheel serve all later versions; free-threaded builds have none.
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")

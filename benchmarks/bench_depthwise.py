@@ -1,9 +1,10 @@
 """Depthwise layers of known networks beside the libraries that are installed: `nd4jlike.bench`, with the share of what this machine can do.
 
-python benchmarks/bench_depthwise.py [--networks mobilenet_v1,..] [--layers 14x14x512:k3,..] [--dtype float32,int8] [--threads N] [--peers NAME,..]
+python benchmarks/bench_depthwise.py [--networks mobilenet_v1,..] [--layers 14x14x512:k3,..] [--dtype float32,int8,uint8,int16] [--threads N] [--peers NAME,..]
     [--rounds N] [--json FILE] [--svg FILE] [--check]
 
-us: median time of a call. ratios: best peer's time over ours, on the layouts of the plan and on dense arrays. The bound is the longer of two times:
+us: median time of a call. ratios: best peer's time over ours, on the layouts of the plan, on dense arrays and with TensorFlow Lite's rounding; micro:
+the time of TensorFlow Lite Micro's reference kernel over ours. The bound is the longer of two times:
 all multiplications inside the image at the measured peak of one thread, and the input read and the result written once by a loop that does nothing
 else, measured here on as many bytes. It needs a C compiler (cc); without, there is no such column. Extra: nd4jlike[bench].
 """
@@ -69,7 +70,7 @@ class Bound:
         x, y = np.ones(read + 64, np.int8), np.ones(written + 64, np.int8)
         at, to = x.ctypes.data + -x.ctypes.data % 64, y.ctypes.data + -y.ctypes.data % 64
         memory = self.native.touch(at, read, to, written, max(1, int(2e6 / (read + written))), 10)
-        return operations / self.native.peak(int(case.dtype != "float32")) / 1e3, memory * 1e6
+        return operations / self.native.peak(case.x.itemsize) / 1e3, memory * 1e6
 
 
 def row(text, result, bound):
@@ -86,6 +87,10 @@ def row(text, result, bound):
     for name in ("nd4jlike", "nd4jlike dense", "nd4jlike tflite"):
         if name in times:
             line += f"{result.ratio(times[name]):8.2f}" if best else f"{'-':>8}"
+        elif result.case.dtype != "float32":
+            line += f"{'':8}"
+    if "tflite-micro" in times:
+        line += f"{times['tflite-micro'].microseconds / ours.microseconds:8.1f}"
     return line, found
 
 
@@ -138,6 +143,7 @@ def main():
             + f"{'% bound':>11}" * (bound is not None)
             + f"  {'best peer':12}{'us':>10}{'ratio':>8}{'dense':>8}"
             + f"{'tflite':>8}" * (dtype != "float32")
+            + f"{'micro':>8}" * ("tflite-micro" in peers)
         )
         for text in texts:
             result = bench.measure(bench.parse_layer(text, dtype, arguments.threads), peers, 1 if arguments.check else arguments.rounds)

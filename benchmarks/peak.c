@@ -29,10 +29,10 @@ static double now(void)
 /* Keeps the sums alive without storing them. */
 #define USE(sums) for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : "+x"(sums[i]))
 
-static words dot(words sum, words a, words b)
+static words dot_of_pairs(words sum, words a, words b)
 {
 #if BYTES == 64 && defined(__AVX512VNNI__)
-    return (words)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+    return (words)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 #elif BYTES == 64 && defined(__AVX512BW__)
     return sum + (words)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif BYTES == 32
@@ -44,16 +44,25 @@ static words dot(words sum, words a, words b)
 #endif
 }
 
+static words dot(words sum, words a, words b)
+{
 #if BYTES == 64 && defined(__AVX512VNNI__)
-enum { PRODUCTS = 4 };
-#elif defined(__x86_64__)
-enum { PRODUCTS = 2 };
+    return (words)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 #else
-enum { PRODUCTS = 1 };
+    return dot_of_pairs(sum, a, b);
+#endif
+}
+
+#if BYTES == 64 && defined(__AVX512VNNI__)
+enum { PRODUCTS = 4, PRODUCTS_OF_PAIRS = 2 };
+#elif defined(__x86_64__)
+enum { PRODUCTS = 2, PRODUCTS_OF_PAIRS = 2 };
+#else
+enum { PRODUCTS = 1, PRODUCTS_OF_PAIRS = 1 };
 #endif
 
-/* Multiplications and additions a second, in billions: of float32, or of bytes. */
-double peak(int bytes)
+/* Multiplications and additions a second, in billions: of float32 (4), of int16 (2), or of bytes (1). */
+double peak(int itemsize)
 {
     double best = 0;
     for (int try = 0; try < TRIES; try++) {
@@ -62,10 +71,15 @@ double peak(int bytes)
         double begin = now(), rate;
         __asm__ volatile("" : "+x"(fa), "+x"(fb), "+x"(wa), "+x"(wb));
         for (int turn = 0; turn < TURNS; turn++) {
-            if (bytes) {
+            if (itemsize == 1) {
 #pragma GCC unroll 12
                 for (int i = 0; i < CHAINS; i++)
                     w[i] = dot(w[i], wa, wb);
+                USE(w);
+            } else if (itemsize == 2) {
+#pragma GCC unroll 12
+                for (int i = 0; i < CHAINS; i++)
+                    w[i] = dot_of_pairs(w[i], wa, wb);
                 USE(w);
             } else {
 #pragma GCC unroll 12
@@ -74,7 +88,7 @@ double peak(int bytes)
                 USE(f);
             }
         }
-        rate = 2.0 * CHAINS * TURNS * (BYTES / 4) * (bytes ? PRODUCTS : 1) / (now() - begin) * 1e-9;
+        rate = 2.0 * CHAINS * TURNS * (BYTES / 4) * (itemsize == 1 ? PRODUCTS : itemsize == 2 ? PRODUCTS_OF_PAIRS : 1) / (now() - begin) * 1e-9;
         if (rate > best)
             best = rate;
     }

@@ -12,6 +12,7 @@ import numpy as np
 
 from nd4jlike.errors import LayoutError, MissingLibraryError, Nd4jLikeError
 from nd4jlike.geometry import Window
+from nd4jlike.interpreters import LiteRtXnnpack, TfliteMicro
 from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from nd4jlike.interpreters import Reference
+
     _Array = npt.NDArray[Any]
 
-__all__ = ["PEERS", "Call", "Case", "UnsupportedCaseError", "prepare"]
+__all__ = ["DTYPES", "PEERS", "Call", "Case", "UnsupportedCaseError", "prepare"]
+
+
+DTYPES = ("float32", "int8", "uint8", "int16")
 
 
 class UnsupportedCaseError(Nd4jLikeError):
@@ -58,8 +64,9 @@ class Case:
         Height and width.
     multiplier : int
         Output channels for each input channel.
-    dtype : {"float32", "int8"}
-        Of input, weights and result. int8: zero points -128 and a scale for each output channel, as behind a ReLU.
+    dtype : {"float32", "int8", "uint8", "int16"}
+        Of input and result. int8 and uint8: the lowest number stands for 0, as behind a ReLU. Weights are int8 with a scale for each output channel,
+        but uint8 for uint8, with one scale and a zero point.
     threads : int
         That a library may use.
     seed : int
@@ -68,7 +75,7 @@ class Case:
     Raises
     ------
     LayoutError
-        For extents below 1.
+        For extents below 1 and other element types.
 
     Examples
     --------
@@ -90,6 +97,8 @@ class Case:
     def __post_init__(self) -> None:
         if min(*self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier, self.threads) < 1:
             raise LayoutError(f"every extent of a layer is at least 1: {self}")
+        if self.dtype not in DTYPES:
+            raise LayoutError(f"the element type of a layer is one of {', '.join(DTYPES)}: {self.dtype!r}")
 
     @property
     def channels(self) -> int:
@@ -131,32 +140,52 @@ class Case:
         itemsize = np.dtype(self.dtype).itemsize
         return int(np.prod(self.shape)) * itemsize, int(np.prod(self.output_shape)) * itemsize
 
+    @property
+    def _lowest(self) -> int:
+        return int(np.iinfo(self.dtype).min)
+
     @cached_property
     def quantization(self) -> Quantization | None:
         """Scales that spread the sums over the range of the result."""
         if self.dtype == "float32":
             return None
-        step, deviation = 6 / 255, (self.kernel[0] * self.kernel[1]) ** 0.5 * 85 * 45
-        scales = self._random(1).uniform(0.7, 1.4, self.outputs) * (2.5 / (step * deviation))
-        return Quantization(input=(step, -128), weights=scales, output=(step, -128))
+        taps = (self.kernel[0] * self.kernel[1]) ** 0.5
+        step, deviation, zero = (12 / 65535, taps * 8000 * 45, 0) if self.dtype == "int16" else (6 / 255, taps * 85 * 45, self._lowest)
+        scales: Any = self._random(1).uniform(0.7, 1.4, self.outputs) * (2.5 / (step * deviation))
+        if self.dtype == "uint8":
+            scales = (float(scales[0]), 131)
+        return Quantization(input=(step, zero), weights=scales, output=(step, zero))
 
     @cached_property
     def x(self) -> _Array:
         """The input."""
         values = self._random(2).standard_normal(self.shape, np.float32)
-        return values if self.dtype == "float32" else np.clip(np.rint(values * 60 - 60), -128, 127).astype(np.int8)
+        if self.dtype == "float32":
+            return values
+        values = values * 8000 if self.dtype == "int16" else values * 60 + (68 + self._lowest)
+        return np.clip(np.rint(values), self._lowest, np.iinfo(self.dtype).max).astype(self.dtype)
 
     @cached_property
     def weights(self) -> _Array:
         """Of shape (kH, kW, C, M)."""
         values = self._random(3).standard_normal((*self.kernel, self.channels, self.multiplier), np.float32)
-        return values if self.dtype == "float32" else np.clip(np.rint(values * 45), -127, 127).astype(np.int8)
+        if self.dtype == "float32":
+            return values
+        if self.dtype == "uint8":
+            return np.clip(np.rint(values * 45 + self._weights_zero), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(values * 45), -127, 127).astype(np.int8)
 
     @cached_property
     def bias(self) -> _Array:
         """Of shape (C*M,)."""
         values = self._random(4).standard_normal(self.outputs, np.float32)
-        return values if self.quantization is None else np.rint((values + 2) / (self.quantization.input[0] * self._scales)).astype(np.int32)
+        if self.quantization is None:
+            return values
+        return np.rint((values + 2) / (self.quantization.input[0] * self._scales)).astype(np.int64 if self.dtype == "int16" else np.int32)
+
+    @property
+    def _weights_zero(self) -> int:
+        return self.quantization.weights_zero_point if self.quantization else 0
 
     @property
     def _scales(self) -> npt.NDArray[np.float64]:
@@ -164,8 +193,8 @@ class Case:
         return np.asarray(self.quantization.weights, np.float64)
 
     def expected(self) -> npt.NDArray[np.float64]:
-        """Compute the layer in float64: the result, before rounding for int8."""
-        zero, weights = (0 if self.quantization is None else self.quantization.input[1]), self.weights.astype(np.float64)
+        """Compute the layer in float64: the result, before rounding for integers."""
+        zero, weights = (0 if self.quantization is None else self.quantization.input[1]), self.weights.astype(np.float64) - self._weights_zero
         padded = np.pad(self.x.astype(np.float64) - zero, ((0, 0), *self.pads, (0, 0)))
         _, height, width, _ = self.output_shape
         total = np.zeros((self.shape[0], height, width, self.channels, self.multiplier))
@@ -178,7 +207,7 @@ class Case:
         if self.quantization is None:
             return sums
         (scale, _), (out_scale, out_zero) = self.quantization.input, self.quantization.output
-        clipped: npt.NDArray[np.float64] = np.clip(sums * (scale * self._scales / out_scale) + out_zero, -128, 127)
+        clipped: npt.NDArray[np.float64] = np.clip(sums * (scale * self._scales / out_scale) + out_zero, self._lowest, np.iinfo(self.dtype).max)
         return clipped
 
     def _random(self, what: int) -> np.random.Generator:
@@ -202,6 +231,7 @@ def _onednn(case: Case) -> Call:
     from nd4jlike.ndarray import NdArray
 
     ctypes.CDLL("libgomp.so.1").omp_set_num_threads(case.threads)
+    _need(case.dtype in ("float32", "int8"), "its weights are int8, its activations bytes")
     quantization, offset, dtype = case.quantization, 0, case.dtype
     if quantization is not None:  # unsigned bytes are its native ones
         (scale, zero), (out_scale, out_zero), offset, dtype = quantization.input, quantization.output, 128, "uint8"
@@ -240,6 +270,7 @@ def _torch(case: Case) -> Call:
 
 
 def _onnxruntime(case: Case) -> Call:
+    _need(case.dtype != "int16", "QLinearConv has bytes only")
     runtime, onnx = _load("onnxruntime"), _load("onnx")
     helper, values = onnx.helper, onnx.numpy_helper.from_array
     (top, bottom), (left, right) = case.pads
@@ -250,10 +281,13 @@ def _onnxruntime(case: Case) -> Call:
     names, operator = ["x", "w", "b"], "Conv"
     if case.quantization is not None:
         (scale, zero), (out_scale, out_zero) = case.quantization.input, case.quantization.output
-        constants |= {"xs": np.float32(scale), "xz": np.int8(zero), "ys": np.float32(out_scale), "yz": np.int8(out_zero)}
-        constants |= {"ws": np.array(case.quantization.weights, np.float32), "wz": np.zeros(case.outputs, np.int8)}
+        constants |= {"xs": np.float32(scale), "xz": case.x.dtype.type(zero), "ys": np.float32(out_scale), "yz": case.x.dtype.type(out_zero)}
+        constants |= {
+            "ws": np.array(case.quantization.weights, np.float32),
+            "wz": np.full(len(case.quantization.weights), case.quantization.weights_zero_point, case.weights.dtype),
+        }
         names, operator = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], "QLinearConv"
-    element = onnx.TensorProto.FLOAT if case.quantization is None else onnx.TensorProto.INT8
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(case.dtype))
     planes = [(n, c, h, w) for n, h, w, c in (case.shape, case.output_shape)]
     graph = helper.make_graph(
         [helper.make_node(operator, names, ["y"], **geometry)],
@@ -275,6 +309,7 @@ def _onnxruntime(case: Case) -> Call:
 
 
 def _openvino(case: Case) -> Call:
+    _need(case.dtype in ("float32", "int8"), "only float32 and int8 are asked of it here")
     openvino = _load("openvino")
     ops = _load("openvino", "openvino.opset13")
     quantization = case.quantization
@@ -312,7 +347,34 @@ def _openvino(case: Case) -> Call:
     return Call(request.infer, lambda: _shifted(keep[1], -offset), f"OpenVINO {openvino.__version__.split('-')[0]}, NHWC")
 
 
-PEERS: dict[str, Callable[[Case], Call]] = {"onednn": _onednn, "openvino": _openvino, "onnxruntime": _onnxruntime, "torch": _torch}
+def _interpreted(case: Case, kind: type[Reference], what: str) -> Call:
+    from nd4jlike.adapters.tflite import DepthwiseLayer
+
+    _need(case.threads == 1, "one thread is what it is asked for here")
+    layer = DepthwiseLayer(
+        "layer", 0, 0, 0, 1, case.shape, case.output_shape, case.dtype, case.weights, case.bias, case.quantization, case.stride, case.dilation, "same", None
+    )
+    model = kind.alone(layer, case.shape)
+    model.run([case.x])
+    return Call(model.invoke, model.output, f"{kind.description()}, {what}")
+
+
+def _litert(case: Case) -> Call:
+    return _interpreted(case, LiteRtXnnpack, "XNNPACK where it has the type, NHWC")
+
+
+def _tflite_micro(case: Case) -> Call:
+    return _interpreted(case, TfliteMicro, "reference kernels, NHWC")
+
+
+PEERS: dict[str, Callable[[Case], Call]] = {
+    "onednn": _onednn,
+    "openvino": _openvino,
+    "onnxruntime": _onnxruntime,
+    "torch": _torch,
+    "litert": _litert,
+    "tflite-micro": _tflite_micro,
+}
 
 
 def prepare(name: str, case: Case) -> Call:

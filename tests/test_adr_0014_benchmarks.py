@@ -26,7 +26,7 @@ def hasty(monkeypatch):
 
 
 def exact(case):
-    return Call(lambda: None, lambda: case.expected().astype(case.dtype) if case.dtype == "float32" else np.rint(case.expected()).astype(np.int8), "exact 1")
+    return Call(lambda: None, lambda: (case.expected() if case.dtype == "float32" else np.rint(case.expected())).astype(case.dtype), "exact 1")
 
 
 def off_by(amount):
@@ -38,21 +38,24 @@ def off_by(amount):
     return peer
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", peers.DTYPES)
 def test_d1_the_layer_is_what_the_oracle_says(dtype):
     """D1: A contender is timed only after its result was compared with the layer computed in float64."""
     case = Case(SMALL.shape, SMALL.kernel, SMALL.stride, SMALL.dilation, SMALL.multiplier, dtype)
-    zero = 0 if dtype == "float32" else -128
-    sums = accumulate(case.x - (zero if zero == 0 else np.int16(zero)), case.weights, stride=case.stride, dilation=case.dilation, padding=case.pads) + case.bias
-    if dtype == "int8":
-        sums = np.clip(sums * (6 / 255 * np.asarray(case.quantization.weights) / (6 / 255)) - 128, -128, 127)
+    q, x, weights = case.quantization, case.x.astype(np.float64), case.weights.astype(np.float64)
+    if q is not None:
+        x, weights = x - q.input[1], weights - q.weights_zero_point
+    sums = accumulate(x, weights, stride=case.stride, dilation=case.dilation, padding=case.pads) + case.bias
+    if q is not None:
+        limits = np.iinfo(dtype)
+        sums = np.clip(sums * (q.input[0] * np.asarray(q.weights) / q.output[0]) + q.output[1], limits.min, limits.max)
         assert len(np.unique(np.rint(sums))) > 50  # the scales spread the values
     np.testing.assert_allclose(case.expected(), sums, rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.parametrize(("dtype", "harmless", "wrong"), [("float32", 1e-5, 0.01), ("int8", 1, 2)])
+@pytest.mark.parametrize(("dtype", "harmless", "wrong"), [("float32", 1e-5, 0.01), ("int8", 1, 2), ("uint8", 1, 2), ("int16", 1, 3)])
 def test_d1_wrong_results_are_not_timed(monkeypatch, dtype, harmless, wrong):
-    """D1: A contender is timed only after its result was compared: float32 within 1e-4, int8 within one."""
+    """D1: A contender is timed only after its result was compared: float32 within 1e-4, int8 and uint8 within one, int16 within two."""
     monkeypatch.setattr(bench, "PEERS", peers.PEERS | {"near": off_by(harmless), "wrong": off_by(wrong)})
     monkeypatch.setattr(peers, "PEERS", bench.PEERS)
     result = bench.measure(Case((1, 4, 5, 4), dtype=dtype), ("near", "wrong"), rounds=1)
@@ -101,7 +104,7 @@ def test_d3_left_out(monkeypatch):
         bench.measure(Case((1, 3, 3, 2)), ("nobody",))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", peers.DTYPES)
 @pytest.mark.parametrize("name", sorted(peers.PEERS))
 @pytest.mark.parametrize("layer", ["9x8x16", "2x9x8x17:s2", "7x9x4:k5x3:d2", "6x6x3:m8:s2"])
 def test_d4_real_peers(name, layer, dtype):
@@ -130,6 +133,26 @@ def test_d5_ratio():
     assert (row["best_peer_over_this"], row["microseconds"]) == (2.5, 10.0)
 
 
+@pytest.mark.parametrize(("dtype", "weights", "bias", "scales"), [("int8", "int8", "int32", 6), ("uint8", "uint8", "int32", 1), ("int16", "int8", "int64", 6)])
+def test_d7_integers(dtype, weights, bias, scales):
+    """D7: Element types are float32, int8, uint8 with one scale and asymmetric weights, and int16 with int8 weights."""
+    case = Case((1, 4, 5, 3), multiplier=2, dtype=dtype)
+    assert (case.x.dtype, case.weights.dtype, case.bias.dtype, len(case.quantization.weights)) == (dtype, weights, bias, scales)
+    assert (case.quantization.weights_zero_point != 0) == (dtype == "uint8")
+    with pytest.raises(nd.LayoutError, match="one of float32, int8, uint8, int16: 'float80'"):
+        Case((1, 4, 5, 3), dtype="float80")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_d7_one_thread(dtype):
+    """D7: peers through a model of the one layer; one thread."""
+    pytest.importorskip("tflite_micro")
+    result = bench.measure(Case((1, 4, 5, 3), dtype=dtype), ("tflite-micro",), rounds=1)
+    assert result.best_peer.note.startswith("tflite-micro ")
+    result = bench.measure(Case((1, 4, 5, 3), dtype=dtype, threads=2), ("tflite-micro",), rounds=1)
+    assert result.left_out == {"tflite-micro": "one thread is what it is asked for here"}
+
+
 def script():
     spec = importlib.util.spec_from_file_location("bench_depthwise", ROOT / "benchmarks" / "bench_depthwise.py")
     module = importlib.util.module_from_spec(spec)
@@ -142,7 +165,7 @@ def test_d6_bound(tmp_path):
     """D6: The bound of a layer is the longer of computing the taps inside the image at the measured peak, and reading and writing once."""
     bound = script().Bound(tmp_path)
     inside = (3 * 5 - 2) * (3 * 6 - 2)  # of 3x3 on 5x6 pixels
-    bound.native = type("Native", (), {"peak": lambda _, kind: 2.0 + kind, "touch": lambda _, *what: 1e-6 * what[1] + 1e-3 * what[3]})()
+    bound.native = type("Native", (), {"peak": lambda _, itemsize: itemsize / 2, "touch": lambda _, *what: 1e-6 * what[1] + 1e-3 * what[3]})()
     assert bound.microseconds(Case((2, 5, 6, 4))) == pytest.approx((2 * 2 * 4 * inside / 2e3, 960 + 960e3))
     real = script().Bound(tmp_path)
     computing, memory = real.microseconds(Case((1, 28, 28, 64)))
