@@ -29,6 +29,8 @@ cdef enum:
     LINE = 64
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
+    # A part of a first-level cache.
+    BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
     SHARED_ROWS = 256
 
@@ -316,7 +318,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered
+    cdef bint scattered, downwards = False
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -337,15 +339,19 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     elif not patch.stream:
         if size_of(down.source) >= across.target and across.target % LINE and across.target > LINE and down.extent <= SHARED_ROWS:
             # Columns that share lines are written one after the other.
-            columns = line
+            columns = max(line, BIT_BYTES // across.target // line * line)
             near //= 2
         elif size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
         else:
             columns = line
             rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
+            if across.extent % line:
+                # Lines that are read for a few columns more are read again at once.
+                rows = max(LINE, 2 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
+            downwards = True
     if ends.bytes > near and not patch.stream:
-        if columns == line and rows < down.extent:
+        if downwards:
             patch.ahead_source, patch.ahead_target = line * down.source, LINE
         else:
             patch.ahead_source, patch.ahead_target = LINE, line * across.target

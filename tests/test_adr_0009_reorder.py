@@ -117,10 +117,11 @@ def test_d1_the_documented_example(isa):
 def test_d1_around_the_tiles(isa, width):
     """D1: any descriptor to any other, at every extent around a line and a tile, between planes, pixels and blocks."""
     line = 64 // width
-    counts = sorted({1, 2, 3, line // 4 - 1, line // 4, line // 2 + 1, line - 1, line, line + 1, 2 * line + 3} - {0})
+    counts = sorted({1, 2, 3, 4, 8, 16, line // 4 - 1, line // 4, line // 2 + 1, line - 1, line, line + 1, 2 * line + 3} - {0})
     for channels, pixels in product(counts, counts):
         values = np.random.default_rng(pixels).integers(0, 256, (2, channels, pixels, width), np.uint8).view(f"u{width}")[..., 0]
-        for tags_ in (("abc", "acb"), ("acb", "abc"), ("abc", f"aBc{line // 2}b"), ("acb", f"aBc{line}b"), (f"aBc{line // 2}b", "abc")):
+        blocks = [(f"aBc{size}b", "abc") for size in sorted({4, 8, 16, line // 2, line})]
+        for tags_ in (("abc", "acb"), ("acb", "abc"), ("acb", f"aBc{line}b"), *blocks, *(pair[::-1] for pair in blocks)):
             source, target = (nd.ShapeDescriptor.from_tag(values.shape, tag, values.dtype) for tag in tags_)
             x = nd.NdArray(source)
             words(x)[offsets_fast(source)] = values.ravel()
@@ -392,7 +393,7 @@ def test_d7_scale_and_zero_point_are_checked():
 @pytest.mark.parametrize("side", SIDES)
 def test_d8_nothing_outside_is_touched(isa, side):
     """D8: No byte outside the buffers is touched, in the source none outside the span of the elements."""
-    for width, channels, pixels in product((1, 2, 4, 8), (1, 3, 5, 17, 67), (1, 7, 61)):
+    for width, channels, pixels in product((1, 2, 4, 8), (1, 3, 5, 8, 16, 17, 67), (1, 7, 61, 133)):
         values = np.random.default_rng(0).integers(0, 256, (channels, pixels, width), np.uint8).view(f"u{width}")[..., 0]
         for x in (guarded_array(values, side), guarded_array(values.T, side).T, guarded_array(values[::-1, ::-1], side)[::-1, ::-1]):
             for tag in ("ab", "ba", "Ab8a", "Ba16b"):

@@ -16,12 +16,15 @@ cdef extern from "tiles.h" nogil:
     const int PIECES
     const int HALF_PIECES
     const int LINE
+    const bint CHOOSES
     void move_tile(int width, int groups, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column,
                    Py_ssize_t columns)
     void move_some(int width, int groups, const char **rows, Py_ssize_t offset, const char *rest, char *target, Py_ssize_t column, Py_ssize_t bytes,
                    Py_ssize_t columns)
-    void move_square(int width, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
-    void move_pairs(const char *source, Py_ssize_t row, char *target)
+    void move_square(int width, int rows, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
+    void move_short(int width, int together, const char *source, char *target, Py_ssize_t column)
+    void part_three(int width, const char *source, char *target, Py_ssize_t column)
+    void join_three(int width, const char *source, Py_ssize_t row, char *target)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void copy_piece(char *target, const char *source, int bytes, bint stream)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
@@ -123,39 +126,18 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
 
 cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, const cell *kind) noexcept nogil:
     """All columns of so many rows that a column is a line; `kind` is not read."""
-    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, some
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
-    while column + line <= patch.columns:
-        fetch_ahead(patch, source, line, target, line)
-        move_square(sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
+    while column + line // 2 <= patch.columns:
+        some = min(line, (patch.columns - column) // (line // 2) * (line // 2))
+        fetch_ahead(patch, source, line, target, some)
+        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), some * width, stream, source, patch.row, target, patch.column)
         source += LINE_BYTES
         target += line * patch.column
-        column += line
-    if column + line // 2 <= patch.columns:
-        fetch_ahead(patch, source, line, target, line // 2)
-        move_square(sizeof(cell), LINE_BYTES // 2, stream, source, patch.row, target, patch.column)
-        column += line // 2
+        column += some
     if column < patch.columns:
         turn_rows(patch, row, column, PIECES, LINE_BYTES // PIECE // PIECES, kind)
-
-
-cdef inline void turn_half(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
-    """All columns of so many rows that a column is half a line; `kind` is not read."""
-    cdef Py_ssize_t column = 0, line = LINE_BYTES // sizeof(cell)
-    cdef const char *source = patch.source + row * patch.row
-    cdef char *target = patch.target + row * <Py_ssize_t> sizeof(cell)
-    if cell is uint32_t:
-        if patch.column == LINE_BYTES // 2:
-            while column + line <= patch.columns:
-                if patch.ahead_target:
-                    fetch_ahead(patch, source, line // 2, target, line)
-                move_pairs(source, patch.row, target)
-                source += LINE_BYTES
-                target += line * patch.column
-                column += line
-    if column < patch.columns:
-        turn_rows(patch, row, column, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
 
 
 cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
@@ -169,6 +151,67 @@ cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) 
         target += column
 
 
+cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noexcept nogil:
+    """All columns of so many rows, a constant, columns next to each other; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // sizeof(cell), column = 0, row = 0
+    cdef const char *source = patch.source
+    cdef char *target = patch.target
+    cdef int i
+    while column + line <= patch.columns:
+        if patch.ahead_target:
+            for i in range(rows):
+                touch(source + i * patch.row + patch.ahead_source)
+                touch(target + i * LINE_BYTES + patch.ahead_target)
+        move_square(sizeof(cell), rows, LINE_BYTES, False, source, patch.row, target, rows * <Py_ssize_t> sizeof(cell))
+        source += LINE_BYTES
+        target += rows * LINE_BYTES
+        column += line
+    while column < patch.columns and row < rows:
+        turn_edge(patch, row, column, patch.columns, PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1, kind)
+        row += PIECE // width * (PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1)
+
+
+cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *kind) noexcept nogil:
+    """Rows of so many columns, a constant, next to each other: as many as whole lines take; `kind` is not read."""
+    cdef Py_ssize_t line = LINE_BYTES // sizeof(cell), row = 0
+    cdef int bytes = columns * <int> sizeof(cell), i
+    cdef const char *source = patch.source
+    cdef char *target = patch.target
+    while row + line <= patch.rows:
+        if patch.ahead_target:
+            for i in range(columns):
+                touch(source + i * LINE_BYTES + patch.ahead_source)
+                touch(target + i * patch.column + patch.ahead_target)
+        if bytes > PIECE:
+            move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, False, source, bytes, target, patch.column)
+        else:
+            for i in range(LINE_BYTES // PIECE // PIECES):
+                move_short(sizeof(cell), max(1, PIECE // bytes), source + i * PIECES * PIECE * columns, target + i * PIECES * PIECE, patch.column)
+        source += LINE_BYTES * columns
+        target += LINE_BYTES
+        row += line
+    return row
+
+
+cdef inline Py_ssize_t part_rows(const Patch *patch, const cell *kind) noexcept nogil:
+    """Rows of three columns, next to each other: as many as whole vectors take; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, row = 0
+    while row + step <= patch.rows:
+        part_three(sizeof(cell), patch.source + row * patch.row, patch.target + row * width, patch.column)
+        row += step
+    return row
+
+
+cdef inline void join_rows(const Patch *patch, const cell *kind) noexcept nogil:
+    """Columns of three rows, next to each other; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, column = 0
+    while column + step <= patch.columns:
+        join_three(sizeof(cell), patch.source + column * width, patch.row, patch.target + column * patch.column)
+        column += step
+    if column < patch.columns:
+        turn_edge(patch, 0, column, patch.columns, 1, kind)
+
+
 cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     """Rows into columns; `kind` is not read.
 
@@ -177,25 +220,43 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
-    if stream:
-        while row + line <= patch.rows:
-            turn_band(patch, row, True, kind)
-            row += line
-        stream_end()
+    cdef Py_ssize_t width = sizeof(cell)
+    if patch.rows == patch.room and patch.column == patch.rows * width:
+        if patch.rows == 8:
+            turn_block(patch, 8, kind)
+            return
+        if patch.rows == 16 and width <= 4:
+            turn_block(patch, 16, kind)
+            return
+        if patch.rows == 3 and CHOOSES and width <= 4:
+            join_rows(patch, kind)
+            return
+    if patch.row == patch.columns * width:
+        if patch.columns == 8:
+            row = turn_short(patch, 8, kind)
+        elif patch.columns == 16 and width <= 4:
+            row = turn_short(patch, 16, kind)
+        elif patch.columns == 3 and CHOOSES and width <= 4:
+            row = part_rows(patch, kind)
     while row + line <= patch.rows:
-        turn_band(patch, row, False, kind)
+        turn_band(patch, row, stream, kind)
         row += line
+    if stream:
+        stream_end()
     if row + line // 2 <= patch.rows:
-        turn_half(patch, row, kind)
+        turn_rows(patch, row, 0, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
         row += line // 2
-    if row + 1 == patch.rows == patch.room:
-        turn_one(patch, row, kind)
-        return
     # What is left: the largest tile that fits into the room, or the smallest one over the rest.
     while row < patch.room:
+        if row + 1 == patch.rows == patch.room:
+            turn_one(patch, row, kind)
+            return
         groups = PIECES
         while groups > 1 and PIECES // groups < 4 and groups * piece > patch.room - row:
             groups //= 2
+        if row + groups * piece > patch.rows == patch.room >= groups * piece:
+            # Together with rows that are there already.
+            row = patch.rows - groups * piece
         if row + groups * piece > patch.rows:
             turn_edge(patch, row, 0, patch.columns, groups, kind)
         else:

@@ -10,7 +10,7 @@
 
 #include "simd.h"
 
-enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, HALF_PIECES = PIECES < 2 ? PIECES : 2, LINE = 64 };
+enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, HALF_PIECES = PIECES < 2 ? PIECES : 2, LINE = 64, CHOOSES = PIECES > 1 };
 
 #if defined(__x86_64__)
 #define ZIP(half, bits, a, b) UNPACK(half, bits, a, b)
@@ -202,37 +202,31 @@ WORD void store_some(char *target, vbytes value, int groups, int group, ptrdiff_
 #endif
 }
 
-/* Rows into columns, within each piece: `count` = PIECE / width vectors. Each step interleaves the first half of the vectors with the second. */
-#define TURN_STEP(bits, count, to, from)                       \
-    _Pragma("GCC unroll 8") for (int i = 0; i < count / 2; i++) \
-    {                                                          \
-        to[2 * i] = ZIP(lo, bits, from[i], from[i + count / 2]); \
-        to[2 * i + 1] = ZIP(hi, bits, from[i], from[i + count / 2]); \
-    }
+/* The lower, or upper, halves of the pieces of two vectors, cells in turns. */
+WORD vbytes zip_lower(int width, vbytes a, vbytes b)
+{
+    return width == 8 ? ZIP(lo, 64, a, b) : width == 4 ? ZIP(lo, 32, a, b) : width == 2 ? ZIP(lo, 16, a, b) : ZIP(lo, 8, a, b);
+}
+WORD vbytes zip_upper(int width, vbytes a, vbytes b)
+{
+    return width == 8 ? ZIP(hi, 64, a, b) : width == 4 ? ZIP(hi, 32, a, b) : width == 2 ? ZIP(hi, 16, a, b) : ZIP(hi, 8, a, b);
+}
 
-WORD void turn(int width, vbytes *cells)
+/* Rows into columns, within each piece: the cells of `count` vectors, a power of 2, side by side. Each step zips the first half of the vectors
+ * with the second one. */
+WORD void turn(int width, int count, vbytes *cells)
 {
     vbytes other[PIECE];
-    switch (width) {
-    case 8:
-        TURN_STEP(64, 2, other, cells)
-        cells[0] = other[0], cells[1] = other[1];
-        break;
-    case 4:
-        TURN_STEP(32, 4, other, cells)
-        TURN_STEP(32, 4, cells, other)
-        break;
-    case 2:
-        TURN_STEP(16, 8, other, cells)
-        TURN_STEP(16, 8, cells, other)
-        TURN_STEP(16, 8, other, cells)
-        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) cells[i] = other[i];
-        break;
-    default:
-        TURN_STEP(8, 16, other, cells)
-        TURN_STEP(8, 16, cells, other)
-        TURN_STEP(8, 16, other, cells)
-        TURN_STEP(8, 16, cells, other)
+    _Pragma("GCC unroll 4") for (int step = 0; step < 4; step++)
+    {
+        if (1 << step >= count)
+            break;
+        _Pragma("GCC unroll 8") for (int i = 0; i < count / 2; i++)
+        {
+            other[2 * i] = zip_lower(width, cells[i], cells[i + count / 2]);
+            other[2 * i + 1] = zip_upper(width, cells[i], cells[i + count / 2]);
+        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < count; i++) cells[i] = other[i];
     }
 }
 
@@ -249,7 +243,7 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
         cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
 #undef PIECE_AT
     }
-    turn(width, cells);
+    turn(width, count, cells);
     _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
     {
         if (stream)
@@ -261,73 +255,158 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
     }
 }
 
-/* `bytes`, a line or half of one, of each of LINE / width rows: columns of whole lines. */
-WORD void move_square(int width, int bytes, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
-{
-    const int count = PIECE / width;
 #if VECTOR_BYTES == 64
-    /* Vectors of two rows, half a line of each: fewer insertions for one more step at the end, which joins the pieces of a column. */
-    const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    _Pragma("GCC unroll 2") for (int left = 0; left < bytes; left += LINE / 2)
+
+/* `bytes`, a line or half of one, of each of `rows` rows: columns of rows * width bytes, a power of 2 up to a line; of less than a line where
+ * they are next to each other. Vectors of two rows, half a line of each: a step at the end joins what four rows have of a column. */
+WORD void move_square(int width, int rows, int bytes, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+{
+    const int count = rows / 4, run = count * width;
+    const __m512i even = run == 16 ? _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13) : run == 8 ? _mm512_setr_epi64(0, 8, 4, 12, 1, 9, 5, 13)
+                                   : _mm512_setr_epi32(0, 16, 8, 24, 1, 17, 9, 25, 2, 18, 10, 26, 3, 19, 11, 27);
+    const __m512i odd = _mm512_add_epi32(even, run >= 8 ? _mm512_set1_epi64(2) : _mm512_set1_epi32(4));
+    _Pragma("GCC unroll 1") for (int left = 0; left < bytes; left += LINE / 2)
     {
-        vbytes cells[2 * PIECE];
+        vbytes cells[2 * PIECE], joined[2 * PIECE];
         _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++)
         {
-            const char *first = source + left + k * row;
+            const char *first = source + k * row;
             cells[k] = (vbytes)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps((const float *)first)),
                                                   _mm256_loadu_ps((const float *)(first + 2 * count * row)), 1);
         }
-        turn(width, cells);
-        turn(width, cells + count);
-        _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+        turn(width, count, cells);
+        turn(width, count, cells + count);
+        _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++)
         {
-            vbytes one = (vbytes)_mm512_permutex2var_epi64((__m512i)cells[k], even, (__m512i)cells[count + k]);
-            vbytes other = (vbytes)_mm512_permutex2var_epi64((__m512i)cells[k], odd, (__m512i)cells[count + k]);
-            char *place = target + (left / width + k) * column;
-            if (stream) {
-                stream_vector(place, one);
-                stream_vector(place + count * column, other);
-            } else {
-                *(vbytes *)place = one;
-                *(vbytes *)(place + count * column) = other;
-            }
+            const __m512i a = (__m512i)cells[k / 2], order = k % 2 ? odd : even, b = (__m512i)cells[count + k / 2];
+            __m512i value = run >= 8 ? _mm512_permutex2var_epi64(a, order, b) : _mm512_permutex2var_epi32(a, order, b);
+            if (run == 2)
+                value = _mm512_shuffle_epi8(value, _mm512_set4_epi32(0x0f0e0b0a, 0x07060302, 0x0d0c0908, 0x05040100));
+            joined[k] = (vbytes)value;
         }
+#define PLACE(k) (target + ((k) % 2 * PIECE / width + (k) / 2 * (PIECE / run)) * column)
+        if (stream)
+            _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++) stream_vector(PLACE(k), joined[k]);
+        else
+            _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++) *(vbytes *)PLACE(k) = joined[k];
+#undef PLACE
+        source += LINE / 2;
+        target += LINE / 2 / width * column;
+    }
+}
+
+#else
+
+/* A piece of each of `rows` rows: columns of less than a vector, next to each other. */
+WORD void move_block(int width, int rows, const char *source, ptrdiff_t row, char *target)
+{
+    vbytes cells[PIECE];
+    const int count = rows / PIECES, run = count * width;
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+        const char *first = source + k * row;
+        cells[k] = vector_of(first, first + count * row, first, first);
+    }
+    turn(width, count, cells);
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+        vbytes value = cells[k];
+#if VECTOR_BYTES == 32
+        /* Runs of a column from both pieces, side by side. */
+        value = run == 8 ? (vbytes)_mm256_permute4x64_epi64((__m256i)value, 0xd8) : in_order(value, order_of(0));
+        if (run == 2)
+            value = (vbytes)_mm256_shuffle_epi8((__m256i)value, _mm256_setr_epi64x(0x0706030205040100, 0x0f0e0b0a0d0c0908, 0x0706030205040100, 0x0f0e0b0a0d0c0908));
+#endif
+        (void)run;
+        *(vbytes *)(target + k * VECTOR_BYTES) = value;
+    }
+}
+
+WORD void move_square(int width, int rows, int bytes, int stream, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+{
+    for (int left = 0; left < bytes; left += PIECE)
+        if (rows * width < VECTOR_BYTES)
+            move_block(width, rows, source + left, row, target + left / width * column);
+        else
+            for (int top = 0; top < rows * width; top += VECTOR_BYTES)
+                move_tile(width, PIECES, stream, source + top / width * row + left, row, target + left / width * column + top, column, PIECE / width);
+}
+
+#endif
+
+/* Rows of PIECE / together bytes, next to each other, a vector of cells for each column. */
+WORD void move_short(int width, int together, const char *source, char *target, ptrdiff_t column)
+{
+    vbytes cells[PIECE];
+    const int count = PIECE / together / width;
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
+    {
+        const char *first = source + k * PIECE;
+        vbytes value = vector_of(first, first + count * PIECE, first + 2 * count * PIECE, first + 3 * count * PIECE);
+        /* Cells of a column side by side. */
+        for (int step = 1; step < together; step *= 2)
+            value = zip_lower(width, value, ZIP(hi, 64, value, value));
+        cells[k] = value;
+    }
+    turn(width * together, count, cells);
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++) *(vbytes *)(target + k * column) = cells[k];
+}
+
+#define EACH_BYTE(F) {F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)}
+
+/* Bytes of three vectors, chosen within pieces: byte i of a piece is byte PART(i) of a piece of the vector FROM(i). */
+#if VECTOR_BYTES == 64
+#define CHOOSE(value, mask) (vbytes)_mm512_shuffle_epi8((__m512i)(value), _mm512_broadcast_i32x4((__m128i)(vpiece)EACH_BYTE(mask)))
+#elif VECTOR_BYTES == 32
+#define CHOOSE(value, mask) (vbytes)_mm256_shuffle_epi8((__m256i)(value), _mm256_broadcastsi128_si256((__m128i)(vpiece)EACH_BYTE(mask)))
+#endif
+
+/* VECTOR_BYTES of each of three columns of rows of three cells, next to each other. */
+WORD void part_three(int width, const char *source, char *target, ptrdiff_t column)
+{
+#ifdef CHOOSE
+    vbytes cells[3];
+    for (int k = 0; k < 3; k++)
+        cells[k] = vector_of(source + k * PIECE, source + (k + 3) * PIECE, source + (k + 6) * PIECE, source + (k + 9) * PIECE);
+    _Pragma("GCC unroll 3") for (int c = 0; c < 3; c++)
+    {
+#define AT(i) ((3 * ((i) / width) + c) * width + (i) % width)
+#define FIRST(i) (AT(i) / PIECE == 0 ? AT(i) % PIECE : -128)
+#define SECOND(i) (AT(i) / PIECE == 1 ? AT(i) % PIECE : -128)
+#define THIRD(i) (AT(i) / PIECE == 2 ? AT(i) % PIECE : -128)
+        *(vbytes *)(target + c * column) = CHOOSE(cells[0], FIRST) | CHOOSE(cells[1], SECOND) | CHOOSE(cells[2], THIRD);
+#undef AT
+#undef FIRST
+#undef SECOND
+#undef THIRD
     }
 #else
-    for (int left = 0; left < bytes; left += PIECE)
-        for (int top = 0; top < LINE; top += VECTOR_BYTES)
-            move_tile(width, PIECES, stream, source + top / width * row + left, row, target + left / width * column + top, column, count);
+    (void)width, (void)source, (void)target, (void)column;
 #endif
 }
 
-/* A line of each of 32 / width rows, `row` apart: columns of half a line, next to each other. Cells of 4 bytes. */
-WORD void move_pairs(const char *source, ptrdiff_t row, char *target)
+/* And back: VECTOR_BYTES of each of three rows. */
+WORD void join_three(int width, const char *source, ptrdiff_t row, char *target)
 {
-#if VECTOR_BYTES == 64
-    /* Pairs of cells turn as cells of 8 bytes; the last step puts the first ones of each pair in front of the second ones. */
-    const __m512i even = _mm512_setr_epi32(0, 2, 16, 18, 8, 10, 24, 26, 1, 3, 17, 19, 9, 11, 25, 27);
-    const __m512i odd = _mm512_setr_epi32(4, 6, 20, 22, 12, 14, 28, 30, 5, 7, 21, 23, 13, 15, 29, 31);
-    _Pragma("GCC unroll 2") for (int left = 0; left < 2; left++)
+#ifdef CHOOSE
+    const vbytes a = *(const vbytes *)source, b = *(const vbytes *)(source + row), c = *(const vbytes *)(source + 2 * row);
+    _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++)
     {
-        vbytes cells[2 * PIECE];
-        _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
-        {
-            const char *first = source + left * (LINE / 2) + k * row;
-            cells[k] = (vbytes)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps((const float *)first)),
-                                                  _mm256_loadu_ps((const float *)(first + 4 * row)), 1);
-        }
-        turn(8, cells);
-        turn(8, cells + 2);
-        _Pragma("GCC unroll 2") for (int k = 0; k < 2; k++)
-        {
-            *(vbytes *)(target + (left * 4 + k) * LINE) = (vbytes)_mm512_permutex2var_epi32((__m512i)cells[k], even, (__m512i)cells[2 + k]);
-            *(vbytes *)(target + (left * 4 + 2 + k) * LINE) = (vbytes)_mm512_permutex2var_epi32((__m512i)cells[k], odd, (__m512i)cells[2 + k]);
-        }
+#define AT(i) ((k * PIECE + (i)) / width)
+#define PART(i) (AT(i) / 3 * width + (i + k * PIECE) % width)
+#define FIRST(i) (AT(i) % 3 == 0 ? PART(i) : -128)
+#define SECOND(i) (AT(i) % 3 == 1 ? PART(i) : -128)
+#define THIRD(i) (AT(i) % 3 == 2 ? PART(i) : -128)
+        vbytes cells = CHOOSE(a, FIRST) | CHOOSE(b, SECOND) | CHOOSE(c, THIRD);
+        _Pragma("GCC unroll 4") for (int piece = 0; piece < PIECES; piece++) store_pieces(target + (3 * piece + k) * PIECE, cells, 1, piece);
+#undef AT
+#undef PART
+#undef FIRST
+#undef SECOND
+#undef THIRD
     }
 #else
-    for (int left = 0; left < LINE; left += PIECE)
-        for (int top = 0; top < LINE / 2; top += VECTOR_BYTES)
-            move_tile(4, PIECES, 0, source + top / 4 * row + left, row, target + left / 4 * (LINE / 2) + top, LINE / 2, PIECE / 4);
+    (void)width, (void)source, (void)row, (void)target;
 #endif
 }
 
@@ -344,7 +423,7 @@ WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t of
         cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
 #undef PIECE_AT
     }
-    turn(width, cells);
+    turn(width, count, cells);
     _Pragma("GCC unroll 16") for (int k = 0; k < count; k++)
         _Pragma("GCC unroll 4") for (int group = 0; group < PIECES / groups; group++)
         {
