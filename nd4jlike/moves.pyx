@@ -37,7 +37,7 @@ cdef enum:
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
 # Up to this many bytes most of both ends is in a second-level cache, and fetching ahead costs more than it brings.
-cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18)
+cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18) // 2
 
 
 # What nests are run on.
@@ -313,7 +313,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *down = &nest.loops[nest.depth - 1]
     cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width, near = near_bytes
+    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
     cdef Patch patch
@@ -340,7 +340,6 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         if size_of(down.source) >= across.target and across.target % LINE and across.target > LINE and down.extent <= SHARED_ROWS:
             # Columns that share lines are written one after the other.
             columns = max(line, BIT_BYTES // across.target // line * line)
-            near //= 2
         elif size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
         else:
@@ -348,9 +347,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
             rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
             if across.extent % line:
                 # Lines that are read for a few columns more are read again at once.
-                rows = max(LINE, 2 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
+                rows = max(LINE, 8 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
             downwards = True
-    if ends.bytes > near and not patch.stream:
+    if ends.bytes > near_bytes and not patch.stream:
         if downwards:
             patch.ahead_source, patch.ahead_target = line * down.source, LINE
         else:
@@ -517,7 +516,7 @@ cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
 cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
     cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
     cdef Nest nest
-    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > near_bytes // 4 else 1
+    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > near_bytes // 2 else 1
     cdef int i
     for step in range(steps):
         # What one nest leaves in the caches the next one finds there.

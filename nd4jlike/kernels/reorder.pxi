@@ -84,7 +84,7 @@ cdef void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ss
             if patch.room <= patch.rows:
                 for i in range(valid, tile_rows):
                     rows[i] = rows[0]
-        if groups == PIECES and valid * width <= PIECE and bytes == PIECES * PIECE:
+        if sizeof(cell) > 2 and groups == PIECES and valid * width <= PIECE and bytes == PIECES * PIECE:
             move_some(sizeof(cell), PIECES, rows, offset, patch.fill, target + column * patch.column, patch.column, PIECES * PIECE, count)
         elif groups == PIECES:
             move_some(sizeof(cell), PIECES, rows, offset, NULL, target + column * patch.column, patch.column, bytes, count)
@@ -125,19 +125,18 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
 
 
 cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, const cell *kind) noexcept nogil:
-    """All columns of so many rows that a column is a line; `kind` is not read."""
-    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, some
+    """Squares of so many rows that a column is a line; `kind` is not read."""
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
-    while column + line // 2 <= patch.columns:
-        some = min(line, (patch.columns - column) // (line // 2) * (line // 2))
-        fetch_ahead(patch, source, line, target, some)
-        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), some * width, stream, source, patch.row, target, patch.column)
+    while column + line <= patch.columns:
+        if sizeof(cell) > 1:
+            # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
+            fetch_ahead(patch, source, line, target, line)
+        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
         source += LINE_BYTES
         target += line * patch.column
-        column += some
-    if column < patch.columns:
-        turn_rows(patch, row, column, PIECES, LINE_BYTES // PIECE // PIECES, kind)
+        column += line
 
 
 cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
@@ -220,7 +219,7 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
-    cdef Py_ssize_t width = sizeof(cell)
+    cdef Py_ssize_t width = sizeof(cell), done
     if patch.rows == patch.room and patch.column == patch.rows * width:
         if patch.rows == 8:
             turn_block(patch, 8, kind)
@@ -238,12 +237,19 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             row = turn_short(patch, 16, kind)
         elif patch.columns == 3 and CHOOSES and width <= 4:
             row = part_rows(patch, kind)
-    while row + line <= patch.rows:
-        turn_band(patch, row, stream, kind)
-        row += line
+    done = row
     if stream:
+        while row + line <= patch.rows:
+            turn_band(patch, row, True, kind)
+            row += line
         stream_end()
-    if row + line // 2 <= patch.rows:
+    while row + line <= patch.rows:
+        turn_band(patch, row, False, kind)
+        row += line
+    while patch.columns % line and done < row:
+        turn_rows(patch, done, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
+        done += line
+    if sizeof(cell) > 2 and row + line // 2 <= patch.rows:
         turn_rows(patch, row, 0, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
         row += line // 2
     # What is left: the largest tile that fits into the room, or the smallest one over the rest.
@@ -260,7 +266,8 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
         if row + groups * piece > patch.rows:
             turn_edge(patch, row, 0, patch.columns, groups, kind)
         else:
-            turn_rows(patch, row, 0, (PIECES + 3) // 4, 1, kind)
+            groups = 1
+            turn_rows(patch, row, 0, 1, 1, kind)
         row += groups * piece
 
 

@@ -267,7 +267,7 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
     const __m512i odd = _mm512_add_epi32(even, run >= 8 ? _mm512_set1_epi64(2) : _mm512_set1_epi32(4));
     _Pragma("GCC unroll 1") for (int left = 0; left < bytes; left += LINE / 2)
     {
-        vbytes cells[2 * PIECE], joined[2 * PIECE];
+        vbytes cells[2 * PIECE];
         _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++)
         {
             const char *first = source + k * row;
@@ -282,14 +282,12 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
             __m512i value = run >= 8 ? _mm512_permutex2var_epi64(a, order, b) : _mm512_permutex2var_epi32(a, order, b);
             if (run == 2)
                 value = _mm512_shuffle_epi8(value, _mm512_set4_epi32(0x0f0e0b0a, 0x07060302, 0x0d0c0908, 0x05040100));
-            joined[k] = (vbytes)value;
+            char *place = target + (k % 2 * PIECE / width + k / 2 * (PIECE / run)) * column;
+            if (stream)
+                stream_vector(place, (vbytes)value);
+            else
+                *(vbytes *)place = (vbytes)value;
         }
-#define PLACE(k) (target + ((k) % 2 * PIECE / width + (k) / 2 * (PIECE / run)) * column)
-        if (stream)
-            _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++) stream_vector(PLACE(k), joined[k]);
-        else
-            _Pragma("GCC unroll 32") for (int k = 0; k < 2 * count; k++) *(vbytes *)PLACE(k) = joined[k];
-#undef PLACE
         source += LINE / 2;
         target += LINE / 2 / width * column;
     }
