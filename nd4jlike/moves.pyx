@@ -407,7 +407,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
-    runs.ahead = ends.bytes > near_bytes
+    runs.ahead = ends.bytes > 2 * near_bytes
     # What is read here and there and written in one place goes past the caches.
     runs.stream = (ends.bytes > streamed_bytes and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
                    and (<uintptr_t> target | <size_t> along.target) % LINE == 0)

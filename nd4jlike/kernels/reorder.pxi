@@ -264,7 +264,13 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             # Together with rows that are there already.
             row = patch.rows - groups * piece
         if row + groups * piece > patch.rows:
-            turn_edge(patch, row, 0, patch.columns, groups, kind)
+            # Each call with a constant.
+            if groups == PIECES:
+                turn_edge(patch, row, 0, patch.columns, PIECES, kind)
+            elif groups == HALF_PIECES:
+                turn_edge(patch, row, 0, patch.columns, HALF_PIECES, kind)
+            else:
+                turn_edge(patch, row, 0, patch.columns, 1, kind)
         else:
             groups = 1
             turn_rows(patch, row, 0, 1, 1, kind)
