@@ -36,7 +36,7 @@ cdef enum:
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
 cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
-# Up to this many bytes most of both ends is in a second-level cache, and fetching ahead costs more than it brings.
+# Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
 cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18) // 2
 
 
