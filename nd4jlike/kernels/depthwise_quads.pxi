@@ -192,8 +192,8 @@ cdef void pack_quads(
     cdef int w[4]
     cdef int rest[4]
     cdef long long reach
-    # Functions that save little, and room in the builds where they save least.
-    cdef bint small = True, positive = VECTOR_BYTES == 64 and problem.output_zero_point == problem.quantized_min == -128
+    # Functions that save a little, left out where they save least.
+    cdef bint small = True, positive = VECTOR_BYTES > 16 and problem.output_zero_point == problem.quantized_min == -128
     memset(packed, 0, job.weights)
     (<int *> packed)[QUADS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)

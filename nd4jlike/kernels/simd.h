@@ -869,14 +869,16 @@ enum { PAIR_VECTORS = QUADS };
 
 WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
 {
+    (void)flip; /* Always 0. */
     for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES)
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, count - i);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
 }
 WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
 {
+    (void)flip;
     for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, LANES);
-        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, flip, LANES);
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, LANES);
+        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
     }
 }
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
