@@ -29,8 +29,8 @@ LAYERS = (
     "28x28x120:k5", "7x7x960:k5", "56x56x96:k7", "28x28x256:d2", "96x96x3:s2:m8",
 )  # fmt: skip
 
-# Seconds that one turn of one contender takes at least: the clock and the loop disappear.
-_TURN = 3e-4
+# Seconds that one turn of one contender takes at least: the clock, the loop and what the turns before left in the caches disappear.
+_TURN = 3e-3
 # How far from the exact result a float32 result may be, of itself and of the root mean square of all.
 _TOLERANCE = 1e-4
 _LAYER = re.compile(r"(?:(?P<n>\d+)x)?(?P<h>\d+)x(?P<w>\d+)x(?P<c>\d+)(?P<rest>(?::[a-z]\d+(?:x\d+)?)*)")
@@ -186,7 +186,7 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     peers : sequence of str
         Keys of `PEERS`; those that are missing or cannot do the layer are in `left_out`.
     rounds : int
-        In each of them every contender has one turn of at least 0.3 ms, in an order drawn anew.
+        In each of them every contender has one turn of at least 3 ms, in an order drawn anew.
     progress : callable, optional
         Called with the name of each contender before it is prepared.
 
