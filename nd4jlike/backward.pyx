@@ -314,9 +314,8 @@ cdef tuple tables(object isa):
     name = dispatch.chosen() if isa is None else isa
     found = loaded.get(name) if isinstance(name, str) else None
     if found is None:
-        levels = dispatch.available()
         # A build may leave float32 to that of the next slower instruction set.
-        for level in levels[levels.index(name)::-1] if name in levels else (name,):
+        for level in dispatch.downwards(name):
             convolutions = dispatch.load("depthwise", level)
             if (<const KernelTable *> PyCapsule_GetPointer(convolutions, "nd4jlike.kernels.KernelTable")).families[FLOAT32].run != NULL:
                 break

@@ -149,6 +149,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from nd4jlike.peers import DTYPES
+
     parser = _Parser(prog="nd4jlike", description="Arrays with visible memory layout, and a bit-exact depthwise convolution on them.")
     parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -185,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "layers", metavar="LAYER", nargs="*", help="such as 112x112x64:k3:s2: height, width, channels; kernel, stride, d dilation, m multiplier (default: some)"
     )
-    bench.add_argument("--dtype", choices=("float32", "int8", "uint8", "int16"), default="float32", help="element type (default: %(default)s)")
+    bench.add_argument("--dtype", choices=DTYPES, default="float32", help="element type (default: %(default)s)")
     bench.add_argument("--threads", type=_positive, default=1, help="for each contender (default: %(default)s)")
     bench.add_argument(
         "--peers", type=lambda text: tuple(text.split(",")) if text else (), metavar="NAME,..", help="only these (default: all that are installed)"

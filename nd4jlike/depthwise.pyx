@@ -288,8 +288,7 @@ cdef class DepthwiseConv2d:
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.chosen() if isa is None else isa
-        levels = dispatch.available()
-        for level in levels[levels.index(self.isa)::-1] if self.isa in levels else (self.isa,):
+        for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)
             table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
             self._family = &table.families[self._element]
@@ -555,8 +554,7 @@ cdef class DepthwiseConv2d:
         launch.table, launch.isa, launch.family = self._table, self.isa, self._family
         if not (x.layout.block_count or y.layout.block_count):
             return 0
-        levels = dispatch.available()
-        for isa in levels[levels.index(self.isa)::-1]:
+        for isa in dispatch.downwards(self.isa):
             launch.table, launch.isa = dispatch.load("depthwise", isa), isa
             table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
             launch.family = &table.families[self._element]

@@ -306,7 +306,7 @@ class Native:
     """The library's own descriptors, by its own functions."""
 
     def __init__(self, engine):
-        self.library = engine._library
+        self.native = engine._library
         pointer, calls = ctypes.c_void_p, engine._library._calls
         calls.dnnl_memory_desc_permute_axes.argtypes = (pointer, pointer, pointer)
         calls.dnnl_memory_desc_reshape.argtypes = (pointer, pointer, ctypes.c_int, pointer)
@@ -314,14 +314,14 @@ class Native:
     def __call__(self, create, *arguments):
         """Status and new descriptor."""
         made = ctypes.c_void_p()
-        status = getattr(self.library._calls, f"dnnl_memory_desc_{create}")(ctypes.byref(made), *arguments)
-        return status, onednn._Handle(self.library._calls.dnnl_memory_desc_destroy, made.value, ())
+        status = getattr(self.native._calls, f"dnnl_memory_desc_{create}")(ctypes.byref(made), *arguments)
+        return status, onednn._Handle(self.native._calls.dnnl_memory_desc_destroy, made.value, ())
 
     def agrees(self, md, desc):
         """Whether every figure is the same; 3.2 gives a submemory with an offset the size 0."""
         if desc.submemory_offset == 0:
-            assert self.library.size(md) == desc.size, desc
-        return self.library.describe(md) == desc
+            assert self.native.size(md) == desc.size, desc
+        return self.native.describe(md) == desc
 
 
 def dims(values):

@@ -10,7 +10,7 @@ from nd4jlike import kernels
 from nd4jlike.errors import IsaError
 from nd4jlike.kernels import cpu
 
-__all__ = ["available", "chosen", "compiled", "load", "supported"]
+__all__ = ["available", "chosen", "compiled", "downwards", "load", "supported"]
 
 ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
 
@@ -88,6 +88,34 @@ def chosen() -> str:
     return _usable(forced, f"{ENVIRONMENT_VARIABLE}={forced}") if forced else available()[-1]
 
 
+def downwards(isa: str | None = None) -> tuple[str, ...]:
+    """Name an instruction set and those below it: what the build for one leaves out, the next one may have.
+
+    Parameters
+    ----------
+    isa : str, optional
+        Name of the instruction set; `chosen` by default.
+
+    Returns
+    -------
+    tuple of str
+        Fastest first.
+
+    Raises
+    ------
+    IsaError
+        If the instruction set is unknown, not compiled, or not supported by this machine.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import dispatch
+    >>> dispatch.downwards("baseline")
+    ('baseline',)
+    """
+    isa = chosen() if isa is None else _usable(isa, f"isa={isa!r}")
+    return available()[available().index(isa) :: -1]
+
+
 def load(kernel: str, isa: str | None = None) -> object:
     """Get the table of one kernel's functions.
 
@@ -116,11 +144,10 @@ def load(kernel: str, isa: str | None = None) -> object:
     >>> type(dispatch.load("depthwise", "baseline")).__name__
     'PyCapsule'
     """
-    isa = chosen() if isa is None else _usable(isa, f"isa={isa!r}")
-    usable = compiled()[compiled().index(isa) :: -1]
+    usable = downwards(isa)
     build = next((name for level in usable if (name := f"_{kernel}_{level}") in _MODULES), None)
     if build is None:
-        raise IsaError(f"kernel {kernel!r}: not compiled for {isa}; available: depthwise, gradients and reorder for {', '.join(available())}")
+        raise IsaError(f"kernel {kernel!r}: not compiled for {usable[0]}; available: depthwise, gradients and reorder for {', '.join(available())}")
     table: object = importlib.import_module(f"nd4jlike.kernels.{build}").KERNEL_TABLE
     return table
 
