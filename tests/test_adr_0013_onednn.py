@@ -10,6 +10,7 @@ import importlib.metadata
 import itertools
 import math
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -25,7 +26,8 @@ import nd4jlike as nd
 from guards import guarded
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, NdArray, OutOfRangeError, ShapeDescriptor, UnsupportedLayoutError, tags
 from nd4jlike.adapters import onednn
-from nd4jlike.adapters.onednn import Engine, Memory, MemoryDesc, OneDnnError
+from nd4jlike.adapters.onednn import Engine, Memory, MemoryDesc, OneDnnError, libdnnl, memory_desc
+from nd4jlike.adapters.onednn import engine as engines
 from nd4jlike.dtypes import by_onednn, codes
 from shared import conformance
 from small import all_indices, numbered
@@ -315,7 +317,7 @@ class Native:
         """Status and new descriptor."""
         made = ctypes.c_void_p()
         status = getattr(self.native._calls, f"dnnl_memory_desc_{create}")(ctypes.byref(made), *arguments)
-        return status, onednn._Handle(self.native._calls.dnnl_memory_desc_destroy, made.value, ())
+        return status, libdnnl.Handle(self.native._calls.dnnl_memory_desc_destroy, made.value, ())
 
     def agrees(self, md, desc):
         """Whether every figure is the same; 3.2 gives a submemory with an offset the size 0."""
@@ -325,12 +327,12 @@ class Native:
 
 
 def dims(values):
-    return onednn._Dims(*values)
+    return libdnnl.Dims(*values)
 
 
 def drawn_dims(rng, rank, blocks):
     """Extents around the blocks: one, fewer and more than one block, whole ones and not."""
-    products = onednn._products(rank, blocks)
+    products = memory_desc.block_products(rank, blocks)
     return [rng.choice((1, rng.randint(1, 5), rng.randint(1, 2 * product + 3), product, product + 1)) for product in products]
 
 
@@ -349,7 +351,7 @@ def test_d2_the_library_knows_the_tags_so(engine):
         if seen % 8 == 0:
             extents[rng.randrange(len(axes))] = 0
         data_type = rng.choice(NAMES)
-        status, md = native("create_with_tag", len(axes), dims(extents), onednn._TYPES[data_type], value)
+        status, md = native("create_with_tag", len(axes), dims(extents), libdnnl.TYPES[data_type], value)
         assert status == 0
         assert native.agrees(md, MemoryDesc.from_tag(extents, name, data_type)), (name, extents)
         seen += 1
@@ -442,9 +444,9 @@ def test_d3_the_library_answers_so(engine):
 
 def test_d7_where_it_is_looked_for(monkeypatch, tmp_path):
     """D7: libdnnl is looked for in the file that `ND4JLIKE_ONEDNN` names, the package of the extra `onednn`, the system's linker."""
-    monkeypatch.setenv(onednn.VARIABLE, "/somewhere/libdnnl.so")
+    monkeypatch.setenv(libdnnl.VARIABLE, "/somewhere/libdnnl.so")
     assert onednn.find_library() == "/somewhere/libdnnl.so"
-    monkeypatch.setenv(onednn.VARIABLE, "")
+    monkeypatch.setenv(libdnnl.VARIABLE, "")
 
     class File(type(Path())):
         def locate(self):
@@ -465,7 +467,7 @@ def test_d7_where_it_is_looked_for(monkeypatch, tmp_path):
 
 def test_d7_missing_library(monkeypatch):
     """D7: Where it is absent, or no such library, `MissingLibraryError` says what to install."""
-    monkeypatch.setattr(onednn, "find_library", lambda: None)
+    monkeypatch.setattr(libdnnl, "find_library", lambda: None)
     calls = (
         Engine,
         lambda: Memory(nd.zeros((2,))),
@@ -476,8 +478,8 @@ def test_d7_missing_library(monkeypatch):
         with pytest.raises(MissingLibraryError, match=r"pip install 'nd4jlike\[onednn\]'"):
             call()
     for path, reason in (("/nowhere/libdnnl.so.3", "cannot open"), (ctypes.util.find_library("c"), "dnnl_version")):
-        monkeypatch.setattr(onednn, "find_library", lambda path=path: path)
-        with pytest.raises(MissingLibraryError, match=f"{reason}.*{onednn.VARIABLE}"):
+        monkeypatch.setattr(libdnnl, "find_library", lambda path=path: path)
+        with pytest.raises(MissingLibraryError, match=f"{reason}.*{libdnnl.VARIABLE}"):
             Engine()
 
 
@@ -490,7 +492,7 @@ def test_d7_another_major_version(engine, monkeypatch):
 
     monkeypatch.setattr("ctypes.CDLL", Old)
     with pytest.raises(MissingLibraryError, match=r"oneDNN 2\.7\.1, this adapter speaks version 3.*pip install"):
-        onednn._Library("libdnnl.so.2")
+        libdnnl.Library("libdnnl.so.2")
     assert engine.version.startswith("3.")
     assert engine.path in repr(engine)
 
@@ -649,11 +651,11 @@ def dense_convolution(engine, x, outputs):
     y = NdArray(ShapeDescriptor.from_tag((rows, outputs, height, width), "nChw16c"))
     written = Memory(y, engine=engine)
     one, none = dims((1, 1)), dims((0, 0))
-    primitive, _, scratch = onednn._primitive(
+    primitive, _, scratch = engines.primitive_of(
         engine, "convolution_forward_primitive_desc_create", engine._handle, 96, 1, x._md, bound._md, None, written._md, one, none, none, none
     )
     x._clean()
-    onednn._run(engine, primitive, scratch, {1: x._handle, 33: bound._handle, 17: written._handle})
+    engines.run_once(engine, primitive, scratch, {1: x._handle, 33: bound._handle, 17: written._handle})
     return y
 
 
@@ -1071,7 +1073,7 @@ def test_d14_a_memory_keeps_its_array(engine):
 def test_d14_destroyed_once_in_order(engine, monkeypatch):
     """D14: An object of the library is destroyed once, after the last Python object that holds it and before what it needs."""
     log, made = [], []
-    destroy, make = onednn._destroy, onednn._Library.make
+    destroy, make = libdnnl._destroy, libdnnl.Library.make
 
     def watched(function, pointer, needs):
         log.append((function.__name__, pointer))
@@ -1082,8 +1084,8 @@ def test_d14_destroyed_once_in_order(engine, monkeypatch):
         made.append((f"dnnl_{kind}_destroy", handle._as_parameter_))
         return handle
 
-    monkeypatch.setattr(onednn, "_destroy", watched)
-    monkeypatch.setattr(onednn._Library, "make", making)
+    monkeypatch.setattr(libdnnl, "_destroy", watched)
+    monkeypatch.setattr(libdnnl.Library, "make", making)
     own = Engine()
     x = filled(ShapeDescriptor.from_tag((1, 17, 5, 5), "nChw16c"))
     plan = onednn.DepthwiseConv2d(x.descriptor, np.ones((3, 3, 17, 1), np.float32), np.ones(17, np.float32), data_format="NCHW", engine=own)
@@ -1143,3 +1145,15 @@ def test_d14_many_times_no_more_memory(engine):
     rounds(1500)
     assert (resident() - before) * 4096 < 4 * 2**20
     assert math.prod(x.shape) == y.to_numpy().sum()
+
+
+def test_d17_rooms():
+    """D17: The adapter is a package: `memory_desc` imports no `ctypes`; the others follow, each importing only those before it."""
+    order = ("memory_desc", "libdnnl", "engine", "memory", "convolution", "__init__")
+    home = Path(onednn.__file__).parent
+    assert {path.stem for path in home.glob("*.py")} == set(order)
+    for place, name in enumerate(order):
+        text = (home / f"{name}.py").read_text()
+        used = set(re.findall(r"^from nd4jlike\.adapters\.onednn(?: import |\.)(\w+)", text, re.MULTILINE))
+        assert used <= set(order[:place]), (name, used)
+        assert name != "memory_desc" or "ctypes" not in text
