@@ -9,7 +9,7 @@ from libc.string cimport memcmp, memset
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
+    ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.ndarray cimport NdArray, as_ndarray
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
@@ -92,11 +92,20 @@ cdef class _Launch:
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
     cdef bint looks_at_padding
     cdef bint reads_padding
+    # Whose addresses choose among launches that differ in the lead of the channels.
+    cdef int aligns
+    cdef int itemsize
     # First byte and one past the last that a call may touch, from element (0, .., 0).
     cdef Py_ssize_t x_begin
     cdef Py_ssize_t x_end
     cdef Py_ssize_t y_begin
     cdef Py_ssize_t y_end
+
+    cdef Py_ssize_t lead(self, const char *x, const char *y) noexcept:
+        """Channels before the first whole vector in memory."""
+        if self.aligns == ALIGNS_NONE:
+            return 0
+        return <int> (-<Py_ssize_t> (x if self.aligns == ALIGNS_INPUT else y) & (self.family.lanes * self.itemsize - 1)) // self.itemsize
 
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, x, y, NULL, self.scratch_bytes)
@@ -234,7 +243,7 @@ cdef class DepthwiseConv2d:
     cdef object _table
     cdef int _element
     cdef const Family *_family
-    # By (descriptor of x, descriptor of out, whether the padding of x is read), oldest first.
+    # By (descriptor of x, descriptor of out, whether the padding of x is read, lead of the channels), oldest first.
     cdef dict _launches
     # By descriptor of x: that of the result where no out is given.
     cdef dict _results
@@ -430,7 +439,7 @@ cdef class DepthwiseConv2d:
                 return self._int16.explain(x)
             y = self.output_descriptor(x)
             holds = not isinstance(x_or_descriptor, NdArray) or (<NdArray> x_or_descriptor).padding_holds(self._padding_bits)
-            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes) and holds)
+            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes) and holds, 0)
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
@@ -454,7 +463,11 @@ cdef class DepthwiseConv2d:
         with cython.critical_section(self):
             if same_layout(self._last_x, x) and same_layout(self._last_y, y):
                 launch = self._last
-        if launch is not None and (not launch.looks_at_padding or launch.reads_padding == source.padding_holds(self._padding_bits)):
+        if (
+            launch is not None
+            and (not launch.looks_at_padding or launch.reads_padding == source.padding_holds(self._padding_bits))
+            and (launch.aligns == ALIGNS_NONE or launch.problem.lead == launch.lead(source.data(), target.data()))
+        ):
             return launch
         return self._find(source, target)
 
@@ -462,19 +475,26 @@ cdef class DepthwiseConv2d:
         cdef ShapeDescriptor x = source.descriptor
         cdef ShapeDescriptor y = target.descriptor
         cdef bint reads = not self._ignores_padding and has_halo(x, self._axes) and source.padding_holds(self._padding_bits)
-        cdef tuple key = (x, y, reads)
-        cdef _Launch launch = self._launches.get(key)
-        if launch is None:
-            launch = (self._int16 if self._leaves_to_int16(x) else self)._built(x, y, reads)
-            if len(self._launches) >= CACHED_LAUNCHES:
-                self._launches.pop(next(iter(self._launches)), None)
-            self._launches[key] = launch
+        cdef _Launch launch = self._cached(x, y, reads, 0)
+        cdef Py_ssize_t lead = launch.lead(source.data(), target.data())
+        if lead:
+            launch = self._cached(x, y, reads, lead)
         with cython.critical_section(self):
             self._last_x, self._last_y, self._last = x, y, launch
         return launch
 
-    cdef _Launch _built(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding):
-        """Check two descriptors and decide everything about the calls on them."""
+    cdef _Launch _cached(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding, Py_ssize_t lead):
+        cdef tuple key = (x, y, reads_padding, lead)
+        cdef _Launch launch = self._launches.get(key)
+        if launch is None:
+            launch = (self._int16 if self._leaves_to_int16(x) else self)._built(x, y, reads_padding, lead)
+            if len(self._launches) >= CACHED_LAUNCHES:
+                self._launches.pop(next(iter(self._launches)), None)
+            self._launches[key] = launch
+        return launch
+
+    cdef _Launch _built(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding, Py_ssize_t lead):
+        """Check two descriptors and decide everything about the calls on them, in memory `lead` channels before a whole vector."""
         cdef _Launch launch = _Launch.__new__(_Launch)
         cdef Problem *problem = &launch.problem
         cdef const Layout *source = &x.layout
@@ -494,6 +514,8 @@ cdef class DepthwiseConv2d:
 
         self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
+        problem.lead, launch.itemsize = lead, source.itemsize
+        launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
         launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and launch.family.reads_halo(problem)
         launch.reads_padding = launch.looks_at_padding and reads_padding
         if launch.reads_padding:
@@ -662,7 +684,7 @@ cdef class DepthwiseConv2d:
             f"window    {problem.kernel_height}x{problem.kernel_width}, {problem.channels} channels, multiplier {problem.multiplier}: {x.shape} to {y.shape}",
             f"halo      {halo}",
             f"channels  {problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
-            f"of out every {problem.y_strides[2] * y.itemsize} bytes",
+            f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
             f"threads   {launch.parts} of {self.threads}, {launch.rows} rows",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread",
         ]

@@ -206,6 +206,48 @@ def test_d6_element_types_multipliers_and_plain_neighbours():
         nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.int8), data_format="NCHW", quantization=quantization)(int8)
 
 
+def at_address(values, pitch, skip, side):
+    """Copy `values` to guarded memory, `skip` elements beyond a line of 64 bytes or right before the guard, pixels `pitch` elements apart."""
+    _, height, width, channels = values.shape
+    count = (height * width - 1) * pitch + channels
+    memory = np.frombuffer(guarded((skip + count) * values.itemsize, side), values.dtype, count, skip * values.itemsize)
+    copy = np.lib.stride_tricks.as_strided(memory, values.shape, [values.itemsize * n for n in (height * width * pitch, width * pitch, pitch, 1)])
+    copy[...] = values
+    return copy
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_d7_the_same_bits_at_every_address(isa, side, dtype):
+    """D7: the bits are the same at every address."""
+    leads = set()
+    for (channels, pitch), kernel, stride, dilation in (
+        ((128, 128), (3, 3), 1, 1), ((131, 192), (3, 3), 2, 1), ((144, 160), (5, 5), 1, 1), ((257, 320), (3, 4), 1, 2), ((160, 160), (7, 1), 1, 1)
+    ):  # fmt: skip
+        values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, 9, channels), (*kernel, channels, 1), (channels,))))
+        plan, one = (nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, threads=threads, isa=isa) for threads in (1, 2))
+        x = nd.NdArray(plan.input_descriptor(values.shape))
+        x[...] = values
+        want = np.asarray(one(x))
+        for x_skip, y_skip in ((0, 0), (4, 4), (1, 9), (12, 0), (0, 15), (8, 24), (4, 4)):
+            out = at_address(np.full(want.shape, 7, dtype), pitch, y_skip, side)
+            plan(at_address(values, pitch, x_skip, side), out)
+            assert out.tobytes() == want.tobytes()
+            leads.add(plan.explain().partition("vectors from ")[2][:2].split(" ")[0])
+    assert (len(leads) > 1) == (LANES.get(isa, 16) > 4)
+
+
+def test_d7_more_addresses_than_launches_are_kept():
+    """D7: the bits are the same at every address."""
+    weights, memory = random((3, 3, 128, 1), 2), np.zeros(1 << 15, np.float32)
+    plan = nd.DepthwiseConv2d(weights)
+    for height, skip in product(range(1, 6), range(16)):
+        values = memory[skip : skip + height * 6 * 128].reshape(1, height, 6, 128)
+        values[...] = random(values.shape, skip)
+        assert_close(plan(values), values, weights, None, **steps_of((height, 6), (3, 3), (1, 1), (1, 1)))
+
+
 def test_d6_overlap_counts_all_blocks():
     """D2: they are computed where they lie."""
     layout = tagged((1, 32, 4, 4), 16)

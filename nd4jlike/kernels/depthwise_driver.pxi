@@ -539,6 +539,11 @@ cdef bint reads_halo_float(const Problem *problem) noexcept nogil:
     return not prepare_rows(&rows, problem) and not in_planes(problem)
 
 
+cdef int aligns_float(const Problem *problem) noexcept nogil:
+    cdef Rows rows
+    return rows_align(&rows, problem) if prepare_rows(&rows, problem) else ALIGNS_NONE
+
+
 cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     cdef Quads quads
     cdef Pairs pairs
@@ -562,10 +567,10 @@ cdef object export(const char *isa):
     table.isa = isa
     cdef Family floats
     if FLOATS:
-        floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, run_float)
+        floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, aligns_float, run_float)
         table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
         floats.lanes = LANES // 2
         table.families[FLOAT64] = floats
-    table.families[INT8] = table.families[UINT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, run_s8)
-    table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, run_s16)
+    table.families[INT8] = table.families[UINT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, NULL, run_s8)
+    table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, NULL, run_s16)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

@@ -17,7 +17,7 @@ cdef extern from "taps.h" nogil:
         Range upper, both, lower
         int step, rows, stored, taps, stride
         unsigned long long outside
-        Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes
+        Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back
         bint spread
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
@@ -31,6 +31,8 @@ cdef extern from "taps.h" nogil:
 cdef enum:
     # Output columns of a large image.
     LARGE = 28
+    # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
+    ALIGNED_BLOCKS = 8
     # Input rows that neighbouring tiles share: they stay in a second-level cache.
     SHARED_BYTES = 512 << 10
 
@@ -47,6 +49,8 @@ cdef struct Line:
 cdef struct Rows:
     Line down, across
     Py_ssize_t itemsize, channels, blocks, block_vectors
+    # Channels that all blocks but the first, and a last overlapped one, begin earlier than at multiples of LANES.
+    Py_ssize_t back
     # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
@@ -109,12 +113,15 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     )
     if general and (problem.element != FLOAT32 or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
-    job.blocks = divide_up(job.channels, LANES)
+    job.back = LANES - problem.lead if problem.lead else 0
+    job.blocks = divide_up(job.channels + job.back, LANES)
     job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * job.itemsize
     job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * job.itemsize
     job.spread = problem.multiplier > 1
     job.overlapped = False
-    if job.channels % LANES:
+    if problem.lead:
+        job.overlapped = (job.channels + job.back) % LANES != 0
+    elif job.channels % LANES:
         if job.spread or problem.channel_room < job.blocks * LANES - job.channels:
             job.overlapped = job.channels > LANES
             job.spread = job.spread or not job.overlapped
@@ -135,7 +142,18 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
 
 cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept nogil:
     """The output channel in lane 0 of a block."""
-    return job.channels - LANES if job.overlapped and block == job.blocks - 1 else block * LANES
+    return job.channels - LANES if job.overlapped and block == job.blocks - 1 else max(0, block * LANES - job.back)
+
+
+cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all."""
+    cdef Py_ssize_t pitches = 0
+    cdef int i
+    for i in range(3):
+        pitches |= problem.x_strides[i] | problem.y_strides[i]
+    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % LANES or job.channels < ALIGNED_BLOCKS * LANES:
+        return ALIGNS_NONE
+    return ALIGNS_INPUT if job.across.step > 1 or (VECTOR_BYTES == 64 and job.across.taps > 3) else ALIGNS_OUTPUT
 
 
 cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noexcept nogil:
@@ -193,7 +211,8 @@ cdef void run_image(
     tile.y_row = down.phases * down.y
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
-    tile.whole_blocks = job.channels // LANES
+    tile.whole_blocks = (job.channels + job.back) // LANES
+    tile.back = job.back * job.itemsize
     tile.x_block = tile.y_block = LANES * job.itemsize
     tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * job.itemsize
     # Blocks of one vector are that far apart, larger ones are images of their own.

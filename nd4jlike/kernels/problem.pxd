@@ -45,6 +45,8 @@ cdef struct Problem:
     Py_ssize_t halo[4]
     # Cells after the last input channel of every pixel, the halo's too, that may be read (their values never reach an output).
     Py_ssize_t channel_room
+    # Channels before the first vector of whole ones in memory, for kernels that begin there; 0: vectors begin with the first channel.
+    Py_ssize_t lead
 
     # Written by Family.pack.
     const void *packed
@@ -69,6 +71,13 @@ cdef struct Requantization:
     const float *scales
 
 
+# Whose vectors a kernel would have begin where whole ones do in memory.
+cdef enum:
+    ALIGNS_NONE
+    ALIGNS_INPUT
+    ALIGNS_OUTPUT
+
+
 # What one instruction set offers for one element type, that of input and output.
 cdef struct Family:
     # Channels in one vector step; buffers whose channel room covers a multiple of it need no tail code.
@@ -85,6 +94,8 @@ cdef struct Family:
     # What runs, for people; and whether it reads cells around the image where Problem.halo allows it.
     const char *(*kernel)(const Problem *problem) noexcept nogil
     bint (*reads_halo)(const Problem *problem) noexcept nogil
+    # Whose addresses decide on Problem.lead; NULL: nobody's.
+    int (*aligns)(const Problem *problem) noexcept nogil
     # Computes output rows [begin, end) of batch*out_height; disjoint ranges may run at the same time, each with its own scratch.
     void (*run)(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 

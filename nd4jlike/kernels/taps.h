@@ -34,6 +34,8 @@ typedef struct {
     unsigned long long outside;
     /* Blocks of LANES channels, so many bytes apart; then one that starts `tail` bytes from the first channel and stores that many elements. */
     ptrdiff_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes;
+    /* Bytes that blocks after the first begin earlier. */
+    ptrdiff_t back;
     /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
     int spread;
 } Tile;
@@ -188,10 +190,11 @@ WORD void row_of_tiles(
     for (; count > 0; count--, x += columns * stride * tile.x_column, y += columns * tile.y_column)
         for (ptrdiff_t block = begin; block < end; block++) {
             const int whole = block < tile.whole_blocks;
-            const char *from = spread ? x : x + (whole ? block * tile.x_block : tile.x_tail);
+            const ptrdiff_t back = block ? tile.back : 0;
+            const char *from = spread ? x : x + (whole ? block * tile.x_block - back : tile.x_tail);
             one_tile(
-                &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block : tile.y_tail),
-                block < tile.whole_blocks ? LANES : tile.tail_lanes, spread, taps, stride, columns, where, element);
+                &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block - back : tile.y_tail),
+                whole ? LANES : tile.tail_lanes, spread, taps, stride, columns, where, element);
         }
 }
 
