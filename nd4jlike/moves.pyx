@@ -29,6 +29,8 @@ cdef enum:
     LINE = 64
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
+    # Steps of so many bytes are gone over several times.
+    SHARED_BYTES = 1 << 14
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
@@ -121,6 +123,15 @@ cdef Py_ssize_t block_of(const Layout *layout, int axis) noexcept nogil:
     for i in range(layout.block_count):
         if layout.block_axes[i] == axis:
             product *= layout.block_sizes[i]
+    return product
+
+
+cdef Py_ssize_t whole_blocks(const Layout *layout) noexcept nogil:
+    """Elements, and those that whole blocks have room for."""
+    cdef Py_ssize_t product = 1
+    cdef int axis
+    for axis in range(layout.rank):
+        product *= round_up(layout.shape[axis], block_of(layout, axis))
     return product
 
 
@@ -339,7 +350,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     elif not patch.stream:
         if size_of(down.source) >= across.target and across.target % LINE and across.target > LINE and down.extent <= SHARED_ROWS:
             # Columns that share lines are written one after the other.
-            columns = max(line, BIT_BYTES // across.target // line * line)
+            columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
         elif size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
         else:
@@ -349,11 +360,18 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 # Lines that are read for a few columns more are read again at once.
                 rows = max(LINE, 8 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
             downwards = True
-    if ends.bytes > near_bytes and not patch.stream:
+    patch.ahead_row, patch.ahead_step = nest.width, across.target
+    if not patch.stream and (ends.bytes > near_bytes or (<uintptr_t> target | <size_t> across.target) % LINE):
+        # A store across two lines waits for both where the second one is not fetched.
         if downwards:
-            patch.ahead_source, patch.ahead_target = line * down.source, LINE
+            patch.ahead_target = 2 * LINE - 1
         else:
-            patch.ahead_source, patch.ahead_target = LINE, line * across.target
+            patch.ahead_target = line * across.target
+            if across.target < down.room * nest.width + LINE:
+                # One line after the other.
+                patch.ahead_row = patch.ahead_step = LINE
+        if ends.bytes > near_bytes:
+            patch.ahead_source = line * down.source if downwards else LINE
     patch.row, patch.column = down.source, across.target
     patch.fill = NULL
     if down.room > down.extent:
@@ -365,11 +383,13 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
             patch.room = patch.rows if row + rows < down.extent else down.room - row
             column = 0
             while column < across.extent:
-                patch.columns = min(columns, across.extent - column)
+                patch.columns = across.extent - column
+                if patch.columns >= (2 * columns if downwards else columns):
+                    patch.columns = columns
                 patch.source = source + row * down.source + column * across.source
                 patch.target = target + row * down.target + column * across.target
                 ends.table.turn[size](&patch)
-                column += columns
+                column += patch.columns
             row += rows
         if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
             return
@@ -407,7 +427,8 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
-    runs.ahead = ends.bytes > 2 * near_bytes
+    # Of shorter runs there are several in a line.
+    runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 2
     # What is read here and there and written in one place goes past the caches.
     runs.stream = (ends.bytes > streamed_bytes and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
                    and (<uintptr_t> target | <size_t> along.target) % LINE == 0)
@@ -497,20 +518,24 @@ cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target
     all_of(&box, target_layout)
     job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, &box, target_layout.block_count > 0, NULL, plan
     plan.count = 0
-    plan.bytes = target_layout.length * target_layout.itemsize
+    plan.bytes = max(whole_blocks(source_layout), whole_blocks(target_layout)) * target_layout.itemsize
     walk_all(&job)
 
 
 cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
-    """Steps of the slowest loop where all nests have the same one, around those that a kernel takes; else 1."""
+    """Steps of the slowest loop where all nests have the same one, around what a kernel takes along it; else 1."""
     cdef const Nest *nest
+    cdef const Loop *loop
+    cdef const Loop *first = &plan.nests[0].loops[0]
     cdef int i
     for i in range(plan.count):
         nest = &plan.nests[i]
-        if (nest.depth < 3 or nest.fast == 0 or nest.loops[0].extent != plan.nests[0].loops[0].extent or nest.loops[0].room != nest.loops[0].extent
-                or nest.loops[0].target != plan.nests[0].loops[0].target):
+        loop = &nest.loops[0]
+        if nest.depth == 0 or nest.fast == 0 or loop.extent != first.extent or loop.room != loop.extent or loop.target != first.target:
             return 1
-    return plan.nests[0].loops[0].extent if plan.count > 1 else 1
+        if max(size_of(loop.source), loop.target) < SHARED_BYTES:
+            return 1
+    return first.extent if plan.count > 1 else 1
 
 
 cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:

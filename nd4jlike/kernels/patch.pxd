@@ -15,8 +15,10 @@ cdef struct Patch:
     const char *end
     # Whether to store past the caches, where a column is a run of whole cache lines.
     bint stream
-    # How far ahead of a square, a line of a line of rows, to fetch into the caches what is read and what is written; 0 and 0: nothing.
+    # How far ahead of a square, a line of a line of rows, to fetch into the caches what is read and what is written; 0: not at all.
     Py_ssize_t ahead_source, ahead_target
+    # From row to row, and from line to line, of what is fetched to be written.
+    Py_ssize_t ahead_row, ahead_step
 
 
 # Runs of `bytes` bytes: run (i, j) lies at source + i*source_outer + j*source_inner.

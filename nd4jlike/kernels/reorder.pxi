@@ -95,13 +95,17 @@ cdef void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ss
         column += tile_columns
 
 
-cdef inline void fetch_ahead(const Patch *patch, const char *source, Py_ssize_t rows, char *target, Py_ssize_t columns) noexcept nogil:
+cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source) noexcept nogil:
+    """What the tile after the one at `row` and `column`, read from `source` on, will read and write."""
+    cdef const char *target
     cdef Py_ssize_t i
-    if patch.ahead_target:
+    if patch.ahead_source:
         for i in range(rows):
             touch(source + i * patch.row + patch.ahead_source)
+    if patch.ahead_target:
+        target = patch.target + row * patch.ahead_row + column * patch.column + patch.ahead_target
         for i in range(columns):
-            touch(target + i * patch.column + patch.ahead_target)
+            touch(target + i * patch.ahead_step)
 
 
 cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
@@ -117,7 +121,7 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
             if source + farthest > patch.end:
                 turn_edge(patch, row, at, patch.columns, groups, kind)
                 break
-            fetch_ahead(patch, source, tile_rows, patch.target + at * patch.column + row * width, tile_columns)
+            fetch_ahead(patch, row, tile_rows, at, min(tile_columns, patch.columns - at), source)
             move_tile(sizeof(cell), groups, False, source, patch.row, patch.target + at * patch.column + row * width, patch.column, patch.columns - at)
             source += tile_columns * width
             at += tile_columns
@@ -132,7 +136,7 @@ cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, cons
     while column + line <= patch.columns:
         if sizeof(cell) > 1:
             # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
-            fetch_ahead(patch, source, line, target, line)
+            fetch_ahead(patch, row, line, column, line, source)
         move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
         source += LINE_BYTES
         target += line * patch.column
@@ -157,7 +161,7 @@ cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noex
     cdef char *target = patch.target
     cdef int i
     while column + line <= patch.columns:
-        if patch.ahead_target:
+        if patch.ahead_source:
             for i in range(rows):
                 touch(source + i * patch.row + patch.ahead_source)
                 touch(target + i * LINE_BYTES + patch.ahead_target)
@@ -177,10 +181,10 @@ cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *k
     cdef const char *source = patch.source
     cdef char *target = patch.target
     while row + line <= patch.rows:
-        if patch.ahead_target:
+        if patch.ahead_source:
             for i in range(columns):
                 touch(source + i * LINE_BYTES + patch.ahead_source)
-                touch(target + i * patch.column + patch.ahead_target)
+        fetch_ahead(patch, row, 0, 0, columns, source)
         if bytes > PIECE:
             move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, False, source, bytes, target, patch.column)
         else:
@@ -196,6 +200,7 @@ cdef inline Py_ssize_t part_rows(const Patch *patch, const cell *kind) noexcept 
     """Rows of three columns, next to each other: as many as whole vectors take; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, row = 0
     while row + step <= patch.rows:
+        fetch_ahead(patch, row, 0, 0, 3, patch.source)
         part_three(sizeof(cell), patch.source + row * patch.row, patch.target + row * width, patch.column)
         row += step
     return row
@@ -219,7 +224,7 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
-    cdef Py_ssize_t width = sizeof(cell), done
+    cdef Py_ssize_t width = sizeof(cell)
     if patch.rows == patch.room and patch.column == patch.rows * width:
         if patch.rows == 8:
             turn_block(patch, 8, kind)
@@ -237,18 +242,18 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             row = turn_short(patch, 16, kind)
         elif patch.columns == 3 and CHOOSES and width <= 4:
             row = part_rows(patch, kind)
-    done = row
     if stream:
         while row + line <= patch.rows:
             turn_band(patch, row, True, kind)
+            if patch.columns % line:
+                turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
             row += line
         stream_end()
     while row + line <= patch.rows:
         turn_band(patch, row, False, kind)
+        if patch.columns % line:
+            turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
         row += line
-    while patch.columns % line and done < row:
-        turn_rows(patch, done, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
-        done += line
     if sizeof(cell) > 2 and row + line // 2 <= patch.rows:
         turn_rows(patch, row, 0, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
         row += line // 2

@@ -350,18 +350,42 @@ WORD void move_short(int width, int together, const char *source, char *target, 
     _Pragma("GCC unroll 16") for (int k = 0; k < count; k++) *(vbytes *)(target + k * column) = cells[k];
 }
 
-#define EACH_BYTE(F) {F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)}
+#define EACH_OF_16(F) {F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)}
 
 /* Bytes of three vectors, chosen within pieces: byte i of a piece is byte PART(i) of a piece of the vector FROM(i). */
 #if VECTOR_BYTES == 64
-#define CHOOSE(value, mask) (vbytes)_mm512_shuffle_epi8((__m512i)(value), _mm512_broadcast_i32x4((__m128i)(vpiece)EACH_BYTE(mask)))
+#define CHOOSE(value, mask) (vbytes)_mm512_shuffle_epi8((__m512i)(value), _mm512_broadcast_i32x4((__m128i)(vpiece)EACH_OF_16(mask)))
 #elif VECTOR_BYTES == 32
-#define CHOOSE(value, mask) (vbytes)_mm256_shuffle_epi8((__m256i)(value), _mm256_broadcastsi128_si256((__m128i)(vpiece)EACH_BYTE(mask)))
+#define CHOOSE(value, mask) (vbytes)_mm256_shuffle_epi8((__m256i)(value), _mm256_broadcastsi128_si256((__m128i)(vpiece)EACH_OF_16(mask)))
+#endif
+
+#if VECTOR_BYTES == 64
+/* Cell i is cell AT(i) of three vectors in a row. */
+#define OF_TWO(i) (AT(i) % 32)
+#define OF_THIRD(i) ((AT(i) / 32) << i)
+#define OR_16(F) (F(0) | F(1) | F(2) | F(3) | F(4) | F(5) | F(6) | F(7) | F(8) | F(9) | F(10) | F(11) | F(12) | F(13) | F(14) | F(15))
+WORD vbytes of_three(vbytes a, vbytes b, vbytes c, __m512i cells, __mmask16 third)
+{
+    __m512i value = _mm512_permutex2var_epi32((__m512i)a, cells, (__m512i)b);
+    return (vbytes)_mm512_mask_permutexvar_epi32(value, third, cells, (__m512i)c);
+}
 #endif
 
 /* VECTOR_BYTES of each of three columns of rows of three cells, next to each other. */
 WORD void part_three(int width, const char *source, char *target, ptrdiff_t column)
 {
+#if VECTOR_BYTES == 64
+    if (width == 4) {
+        const vbytes a = *(const vbytes *)source, b = *(const vbytes *)(source + 64), c = *(const vbytes *)(source + 128);
+        _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++)
+        {
+#define AT(i) (3 * (i) + k)
+            *(vbytes *)(target + k * column) = of_three(a, b, c, (__m512i)(vi32)EACH_OF_16(OF_TWO), OR_16(OF_THIRD));
+#undef AT
+        }
+        return;
+    }
+#endif
 #ifdef CHOOSE
     vbytes cells[3];
     for (int k = 0; k < 3; k++)
@@ -388,6 +412,17 @@ WORD void join_three(int width, const char *source, ptrdiff_t row, char *target)
 {
 #ifdef CHOOSE
     const vbytes a = *(const vbytes *)source, b = *(const vbytes *)(source + row), c = *(const vbytes *)(source + 2 * row);
+#if VECTOR_BYTES == 64
+    if (width == 4) {
+        _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++)
+        {
+#define AT(i) ((i + 16 * k) % 3 * 16 + (i + 16 * k) / 3)
+            *(vbytes *)(target + k * 64) = of_three(a, b, c, (__m512i)(vi32)EACH_OF_16(OF_TWO), OR_16(OF_THIRD));
+#undef AT
+        }
+        return;
+    }
+#endif
     _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++)
     {
 #define AT(i) ((k * PIECE + (i)) / width)
