@@ -27,6 +27,7 @@ cdef extern from "tiles.h" nogil:
     void join_three(int width, const char *source, Py_ssize_t row, char *target)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void copy_piece(char *target, const char *source, int bytes, bint stream)
+    void copy_halves(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
     void touch(const char *line)
     void stream_end()
@@ -329,6 +330,37 @@ cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int
             copy_piece(target + k * to, source + k * so, piece, False)
 
 
+cdef inline Py_ssize_t copy_squares(const Runs *runs) noexcept nogil:
+    """Runs of half a line, at one end side by side along, at the other across: two by two, as many outer places as this takes."""
+    cdef Py_ssize_t half = LINE_BYTES // 2, so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, i = 0, j
+    cdef bint gathers = si == half and to == half and ti % LINE_BYTES == 0
+    cdef Py_ssize_t row = so if gathers else si, column = ti if gathers else to
+    cdef const char *source
+    cdef char *target
+    cdef int k
+    if not gathers and (so != half or ti != half):
+        return 0
+    while i + RUNS_AT_ONCE <= runs.outer:
+        source = runs.source + i * so
+        target = runs.target + i * to
+        j = 0
+        while j + 2 <= runs.inner:
+            if runs.ahead:
+                for k in range(RUNS_AT_ONCE):
+                    touch(source + (k * so + RUNS_AHEAD * si if gathers else k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * si))
+                    touch(target + (k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * ti if gathers else k * to + RUNS_AHEAD * ti))
+            for k in range(RUNS_AT_ONCE // 2):
+                copy_halves(target + 2 * k * to, column, source + 2 * k * so, row)
+            source += 2 * si
+            target += 2 * ti
+            j += 2
+        if j < runs.inner:
+            for k in range(RUNS_AT_ONCE):
+                copy_piece(target + k * to, source + k * so, LINE_BYTES // 2, False)
+        i += RUNS_AT_ONCE
+    return i
+
+
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
     """Runs of one piece, or of more than one and up to two; `piece` is a constant."""
     cdef Py_ssize_t i = 0
@@ -337,11 +369,8 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
             copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)
             i += RUNS_AT_ONCE
         stream_end()
-    if piece == LINE_BYTES // 2 and not two and runs.target_inner == piece:
-        # Two that are a line.
-        while i + RUNS_AT_ONCE <= runs.outer:
-            copy_streams(runs, i, RUNS_AT_ONCE, 2, piece, two, False)
-            i += RUNS_AT_ONCE
+    if piece == LINE_BYTES // 2 and not two and i == 0:
+        i = copy_squares(runs)
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE

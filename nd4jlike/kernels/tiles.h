@@ -160,6 +160,21 @@ WORD void copy_piece(char *target, const char *source, int bytes, int stream)
         memcpy(target, source, (size_t)bytes);
 }
 
+/* Two lines become two lines: the lower halves of both are one, the upper halves the other. */
+WORD void copy_halves(char *target, ptrdiff_t column, const char *source, ptrdiff_t row)
+{
+#if VECTOR_BYTES == 64
+    const __m512i a = _mm512_loadu_si512(source), b = _mm512_loadu_si512(source + row);
+    *(vbytes *)target = (vbytes)_mm512_shuffle_i64x2(a, b, 0x44);
+    *(vbytes *)(target + column) = (vbytes)_mm512_shuffle_i64x2(a, b, 0xee);
+#else
+    copy_piece(target, source, LINE / 2, 0);
+    copy_piece(target + LINE / 2, source + row, LINE / 2, 0);
+    copy_piece(target + column, source + LINE / 2, LINE / 2, 0);
+    copy_piece(target + column + LINE / 2, source + row + LINE / 2, LINE / 2, 0);
+#endif
+}
+
 /* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 16, 32 or 64. */
 WORD void copy_filled(char *target, const char *source, ptrdiff_t bytes, const char *fill, int room)
 {
