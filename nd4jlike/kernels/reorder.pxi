@@ -148,11 +148,18 @@ cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) 
     """All columns of one row; `kind` is not read."""
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * <Py_ssize_t> sizeof(cell)
-    cdef Py_ssize_t column = patch.column, i
-    for i in range(patch.columns):
+    cdef Py_ssize_t column = patch.column, width = sizeof(cell), i = 0, k
+    while i + 4 <= patch.columns:
+        for k in range(4):
+            memcpy(target + k * column, source + k * width, sizeof(cell))
+        source += 4 * width
+        target += 4 * column
+        i += 4
+    while i < patch.columns:
         memcpy(target, source, sizeof(cell))
-        source += sizeof(cell)
+        source += width
         target += column
+        i += 1
 
 
 cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noexcept nogil:
