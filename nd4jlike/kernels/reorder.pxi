@@ -109,6 +109,11 @@ cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows
             touch(target + i * patch.ahead_step)
 
 
+cdef void fetch_tile(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source) noexcept nogil:
+    """Out of line: `turn_rows` is short of registers."""
+    fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source)
+
+
 cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
     """The columns from `column` on of `tiles` tiles of rows, all of the rows there; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), tile_rows = groups * PIECE // width, tile_columns = PIECES // groups * PIECE // width
@@ -122,7 +127,8 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
             if source + farthest > patch.end:
                 turn_edge(patch, row, at, patch.columns, groups, kind)
                 break
-            fetch_ahead(patch, row, tile_rows, at, min(tile_columns, patch.columns - at), source)
+            if patch.ahead_source:
+                fetch_tile(patch, row, tile_rows, at, tile_columns, source)
             move_tile(sizeof(cell), groups, False, source, patch.row, patch.target + at * patch.column + row * width, patch.column, patch.columns - at)
             source += tile_columns * width
             at += tile_columns
