@@ -255,7 +255,7 @@ WORD void move_tile(int width, int groups, int stream, const char *source, ptrdi
     {
         const char *first = source + k * row;
 #define PIECE_AT(s) (first + (s) % groups * count * row + (s) / groups * PIECE)
-        cells[k] = vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
+        cells[k] = groups == 1 ? *(const vbytes *)first : vector_of(PIECE_AT(0), PIECE_AT(1 % PIECES), PIECE_AT(2 % PIECES), PIECE_AT(3 % PIECES));
 #undef PIECE_AT
     }
     turn(width, count, cells);
