@@ -348,7 +348,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     if down.room > down.extent:
         columns = FILLED_COLUMNS
     elif not patch.stream:
-        if size_of(down.source) >= across.target and across.target % LINE and across.target > LINE and down.extent <= SHARED_ROWS:
+        if size_of(down.source) >= across.target and across.target % LINE and across.target > 16 and down.extent <= SHARED_ROWS:
             # Columns that share lines are written one after the other.
             columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
         elif size_of(down.source) >= across.target:
