@@ -329,7 +329,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered, downwards = False
+    cdef bint scattered, far, downwards = False
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -361,7 +361,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 rows = max(LINE, 8 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
             downwards = True
     patch.ahead_row, patch.ahead_step = nest.width, across.target
-    if not patch.stream and (ends.bytes > near_bytes or (<uintptr_t> target | <size_t> across.target) % LINE):
+    # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
+    far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
+    if not patch.stream and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if downwards:
             patch.ahead_target = 2 * LINE - 1
@@ -370,7 +372,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
             if across.target < down.room * nest.width + LINE:
                 # One line after the other.
                 patch.ahead_row = patch.ahead_step = LINE
-        if ends.bytes > near_bytes:
+        if far:
             patch.ahead_source = line * down.source if downwards else LINE
     patch.row, patch.column = down.source, across.target
     patch.fill = NULL

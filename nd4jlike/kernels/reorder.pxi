@@ -30,6 +30,7 @@ cdef extern from "tiles.h" nogil:
     void copy_halves(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
     void touch(const char *line)
+    void touch_far(const char *line)
     void stream_end()
     vhalves half_of_f32(vf32 value)
     vf32 f32_of_half(vhalves half)
@@ -137,13 +138,17 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
 
 cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, const cell *kind) noexcept nogil:
     """Squares of so many rows that a column is a line; `kind` is not read."""
-    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, i
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
     while column + line <= patch.columns:
         if sizeof(cell) > 1:
-            # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
             fetch_ahead(patch, row, line, column, line, source)
+        elif patch.ahead_source:
+            # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
+            for i in range(line):
+                touch_far(source + i * patch.row + patch.ahead_source)
+                touch_far(target + i * patch.column + patch.ahead_target)
         move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
         source += LINE_BYTES
         target += line * patch.column

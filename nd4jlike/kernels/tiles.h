@@ -92,6 +92,8 @@ WORD void stream_end(void)
 
 /* Into the caches, soon to be read or written; any address. */
 WORD void touch(const char *line) { __builtin_prefetch(line, 1, 3); }
+/* Into the second-level cache. */
+WORD void touch_far(const char *line) { __builtin_prefetch(line, 0, 2); }
 
 /* The first `bytes` bytes of a run, 0 <= bytes <= VECTOR_BYTES. */
 WORD void copy_some(char *target, const char *source, ptrdiff_t bytes)
