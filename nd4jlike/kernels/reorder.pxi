@@ -104,7 +104,8 @@ cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows
     if patch.ahead_source:
         for i in range(rows):
             touch(source + i * patch.row + patch.ahead_source)
-    if patch.ahead_target:
+    # Vectors of one piece seldom cross lines.
+    if patch.ahead_source or (patch.ahead_target and PIECES > 1):
         target = patch.target + row * patch.ahead_row + column * patch.column + patch.ahead_target
         for i in range(columns):
             touch(target + i * patch.ahead_step)
@@ -159,10 +160,12 @@ cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) 
     """All columns of one row; `kind` is not read."""
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * <Py_ssize_t> sizeof(cell)
-    cdef Py_ssize_t column = patch.column, width = sizeof(cell), i = 0, k
+    cdef Py_ssize_t column = patch.column, width = sizeof(cell), i = 0
     while i + 4 <= patch.columns:
-        for k in range(4):
-            memcpy(target + k * column, source + k * width, sizeof(cell))
+        memcpy(target, source, sizeof(cell))
+        memcpy(target + column, source + width, sizeof(cell))
+        memcpy(target + 2 * column, source + 2 * width, sizeof(cell))
+        memcpy(target + 3 * column, source + 3 * width, sizeof(cell))
         source += 4 * width
         target += 4 * column
         i += 4
