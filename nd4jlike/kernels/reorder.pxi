@@ -21,6 +21,7 @@ cdef extern from "tiles.h" nogil:
                    Py_ssize_t columns)
     void move_some(int width, int groups, const char **rows, Py_ssize_t offset, const char *rest, char *target, Py_ssize_t column, Py_ssize_t bytes,
                    Py_ssize_t columns)
+    void move_few(int width, int room, const char **rows, Py_ssize_t offset, const char *fill, char *target)
     void move_square(int width, int rows, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
     void move_short(int width, int together, const char *source, char *target, Py_ssize_t column)
     void part_three(int width, const char *source, char *target, Py_ssize_t column)
@@ -196,6 +197,24 @@ cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noex
         row += PIECE // width * (PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1)
 
 
+cdef inline void turn_few(const Patch *patch, int room, const cell *kind) noexcept nogil:
+    """Up to a piece of rows, and fill after them: columns of `room` bytes, a constant, next to each other; `kind` is not read."""
+    cdef const char *rows[PIECE]
+    cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, column = 0, i
+    for i in range(PIECE // width):
+        rows[i] = patch.source + i * patch.row if i < patch.rows else patch.fill
+    while column + step <= patch.columns and rows[patch.rows - 1 if patch.row > 0 else 0] + (column + step) * width <= patch.end:
+        if patch.ahead_source:
+            for i in range(step * room // LINE_BYTES):
+                touch(patch.target + column * room + (i + RUNS_AHEAD) * LINE_BYTES)
+        move_few(sizeof(cell), room, rows, column * width, patch.fill, patch.target + column * room)
+        column += step
+    i = 0
+    while column < patch.columns and i < patch.room:
+        turn_edge(patch, i, column, patch.columns, PIECES if room == LINE_BYTES else HALF_PIECES, kind)
+        i += (PIECES if room == LINE_BYTES else HALF_PIECES) * PIECE // width
+
+
 cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *kind) noexcept nogil:
     """Rows of so many columns, a constant, next to each other: as many as whole lines take; `kind` is not read."""
     cdef Py_ssize_t line = LINE_BYTES // sizeof(cell), row = 0
@@ -247,6 +266,13 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
+    if 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
+        if patch.column == LINE_BYTES:
+            turn_few(patch, LINE_BYTES, kind)
+            return
+        if patch.column == LINE_BYTES // 2:
+            turn_few(patch, LINE_BYTES // 2, kind)
+            return
     if patch.rows == patch.room and patch.column == patch.rows * width:
         if patch.rows == 8:
             turn_block(patch, 8, kind)

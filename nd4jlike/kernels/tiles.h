@@ -486,6 +486,37 @@ WORD void move_some(int width, int groups, const char *const *rows, ptrdiff_t of
         }
 }
 
+/* A vector of each of PIECE / width rows, `offset` added: columns of `room` bytes, 32 or 64, next to each other, a piece of cells and then fill. */
+WORD void move_few(int width, int room, const char *const *rows, ptrdiff_t offset, const char *fill, char *target)
+{
+    vbytes cells[PIECE + 1];
+    const vbytes rest = *(const vbytes *)fill;
+    const int count = PIECE / width;
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k++) cells[k] = *(const vbytes *)(rows[k] + offset);
+    turn(width, count, cells);
+#if VECTOR_BYTES == 64
+#define FEW(piece)                                                                                                                             \
+    _Pragma("GCC unroll 16") for (int k = 0; k < count; k += 64 / room) *(vbytes *)(target + (piece * count + k) * room) =                       \
+        (vbytes)_mm512_mask_shuffle_i32x4((__m512i)rest, room == 64 ? 0x000f : 0x0f0f, (__m512i)cells[k], (__m512i)cells[k + 64 / room - 1], piece * 0x55)
+    FEW(0);
+    FEW(1);
+    FEW(2);
+    FEW(3);
+#undef FEW
+#else
+    _Pragma("GCC unroll 32") for (int k = 0; k < PIECES * count; k++)
+    {
+        _Pragma("GCC unroll 4") for (int i = room - VECTOR_BYTES; i > 0; i -= VECTOR_BYTES) *(vbytes *)(target + k * room + i) = rest;
+#if VECTOR_BYTES == 32
+        *(vbytes *)(target + k * room) = (vbytes)(k < count ? _mm256_permute2x128_si256((__m256i)cells[k], (__m256i)rest, 0x20)
+                                                           : _mm256_permute2x128_si256((__m256i)cells[k - count], (__m256i)rest, 0x21));
+#else
+        *(vbytes *)(target + k * room) = cells[k];
+#endif
+    }
+#endif
+}
+
 /* round(value / scale) + zero_point, saturated; low and high are -128 and 127 without the zero point, and NaN counts as 0. */
 WORD vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
 {
