@@ -24,7 +24,7 @@ SIZES = {
     "L2": [(1, 64, 28, 28)],
     "L3": [(1, 64, 112, 112), (8, 256, 28, 28)],
     "memory": [(32, 256, 56, 56)],
-    "odd": [(1, 3, 61, 45), (4, 17, 61, 45), (8, 67, 61, 45)],
+    "odd": [(1, 3, 61, 45), (1, 17, 61, 45), (4, 17, 61, 45), (16, 17, 61, 45), (1, 67, 61, 45), (8, 67, 61, 45)],
 }
 MOVES = ("nchw:nChw16c", "nchw:nChw8c", "nChw16c:nchw", "nChw8c:nchw", "nchw:nhwc", "nhwc:nchw", "nhwc:nChw16c", "nChw8c:nhwc")
 LETTERS = {"nchw": "abcd", "nhwc": "acdb", "nChw8c": "aBcd8b", "nChw16c": "aBcd16b"}

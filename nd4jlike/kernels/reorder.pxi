@@ -266,7 +266,7 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
-    if 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
+    if (sizeof(cell) == 2 or sizeof(cell) == 4) and 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
         if patch.column == LINE_BYTES:
             turn_few(patch, LINE_BYTES, kind)
             return
@@ -332,23 +332,35 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
 
 cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
     """Runs that are cells; `kind` is not read."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t si = runs.source_inner, ti = runs.target_inner, i, j
     cdef const char *source
     cdef char *target
     cdef cell value
     for i in range(runs.outer):
         source = runs.source + i * runs.source_outer
         target = runs.target + i * runs.target_outer
-        if runs.source_inner == 0 and runs.target_inner == sizeof(cell):
+        if si == 0 and ti == sizeof(cell):
             memcpy(&value, source, sizeof(cell))
             for j in range(runs.inner):
                 memcpy(target + j * <Py_ssize_t> sizeof(cell), &value, sizeof(cell))
-        elif runs.target_inner == sizeof(cell):
+        elif ti == sizeof(cell):
             for j in range(runs.inner):
-                memcpy(target + j * <Py_ssize_t> sizeof(cell), source + j * runs.source_inner, sizeof(cell))
+                memcpy(target + j * <Py_ssize_t> sizeof(cell), source + j * si, sizeof(cell))
         else:
-            for j in range(runs.inner):
-                memcpy(target + j * runs.target_inner, source + j * runs.source_inner, sizeof(cell))
+            j = 0
+            while j + 4 <= runs.inner:
+                memcpy(target, source, sizeof(cell))
+                memcpy(target + ti, source + si, sizeof(cell))
+                memcpy(target + 2 * ti, source + 2 * si, sizeof(cell))
+                memcpy(target + 3 * ti, source + 3 * si, sizeof(cell))
+                source += 4 * si
+                target += 4 * ti
+                j += 4
+            while j < runs.inner:
+                memcpy(target, source, sizeof(cell))
+                source += si
+                target += ti
+                j += 1
 
 
 cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int steps, int piece, bint two, bint stream) noexcept nogil:
@@ -377,35 +389,27 @@ cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int
             copy_piece(target + k * to, source + k * so, piece, False)
 
 
-cdef inline Py_ssize_t copy_squares(const Runs *runs) noexcept nogil:
-    """Runs of half a line, at one end side by side along, at the other across: two by two, as many outer places as this takes."""
-    cdef Py_ssize_t half = LINE_BYTES // 2, so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, i = 0, j
-    cdef bint gathers = si == half and to == half and ti % LINE_BYTES == 0
-    cdef Py_ssize_t row = so if gathers else si, column = ti if gathers else to
-    cdef const char *source
-    cdef char *target
+cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, bint gathers) noexcept nogil:
+    """Runs of half a line of four outer places at once, side by side there in the target (`gathers`) or in the source, and along in the other
+    one: two by two."""
+    cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, j = 0
+    cdef const char *source = runs.source + outer * so
+    cdef char *target = runs.target + outer * to
+    cdef bint ahead = runs.ahead
     cdef int k
-    if not gathers and (so != half or ti != half):
-        return 0
-    while i + RUNS_AT_ONCE <= runs.outer:
-        source = runs.source + i * so
-        target = runs.target + i * to
-        j = 0
-        while j + 2 <= runs.inner:
-            if runs.ahead:
-                for k in range(RUNS_AT_ONCE):
-                    touch(source + (k * so + RUNS_AHEAD * si if gathers else k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * si))
-                    touch(target + (k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * ti if gathers else k * to + RUNS_AHEAD * ti))
-            for k in range(RUNS_AT_ONCE // 2):
-                copy_halves(target + 2 * k * to, column, source + 2 * k * so, row)
-            source += 2 * si
-            target += 2 * ti
-            j += 2
-        if j < runs.inner:
+    while j + 2 <= runs.inner:
+        if ahead:
             for k in range(RUNS_AT_ONCE):
-                copy_piece(target + k * to, source + k * so, LINE_BYTES // 2, False)
-        i += RUNS_AT_ONCE
-    return i
+                touch(source + (k * so + RUNS_AHEAD * si if gathers else k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * si))
+                touch(target + (k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * ti if gathers else k * to + RUNS_AHEAD * ti))
+        for k in range(RUNS_AT_ONCE // 2):
+            copy_halves(target + 2 * k * to, ti if gathers else to, source + 2 * k * so, so if gathers else si)
+        source += 2 * si
+        target += 2 * ti
+        j += 2
+    if j < runs.inner:
+        for k in range(RUNS_AT_ONCE):
+            copy_piece(target + k * to, source + k * so, LINE_BYTES // 2, False)
 
 
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
@@ -416,8 +420,14 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
             copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)
             i += RUNS_AT_ONCE
         stream_end()
-    if piece == LINE_BYTES // 2 and not two and i == 0:
-        i = copy_squares(runs)
+    if piece == LINE_BYTES // 2 and not two and runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
+        while i + RUNS_AT_ONCE <= runs.outer:
+            copy_squares(runs, i, True)
+            i += RUNS_AT_ONCE
+    if piece == LINE_BYTES // 2 and not two and runs.source_outer == piece == runs.target_inner:
+        while i + RUNS_AT_ONCE <= runs.outer:
+            copy_squares(runs, i, False)
+            i += RUNS_AT_ONCE
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
@@ -456,6 +466,8 @@ cdef void copy(const Runs *runs) noexcept nogil:
             copy_tails(runs, 32)
         elif runs.room == 16:
             copy_tails(runs, 16)
+        elif runs.room == 8:
+            copy_tails(runs, 8)
         else:
             for i in range(runs.outer):
                 for j in range(runs.inner):

@@ -177,19 +177,27 @@ WORD void copy_halves(char *target, ptrdiff_t column, const char *source, ptrdif
 #endif
 }
 
-/* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 16, 32 or 64. */
+/* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 8, 16, 32 or 64. */
 WORD void copy_filled(char *target, const char *source, ptrdiff_t bytes, const char *fill, int room)
 {
 #if VECTOR_BYTES == 64
     const uint64_t mask = ((uint64_t)1 << bytes) - 1;
-    if (room == 64)
-        *(vbytes *)target = (vbytes)_mm512_mask_loadu_epi8(_mm512_loadu_si512(fill), mask, source);
+    if (room == 64) {
+        /* The narrowest load, as in copy_some. */
+        const __m512i cells = bytes <= PIECE ? _mm512_zextsi128_si512(_mm_maskz_loadu_epi8((__mmask16)mask, source)) : _mm512_maskz_loadu_epi8(mask, source);
+        *(vbytes *)target = (vbytes)_mm512_mask_mov_epi8(_mm512_loadu_si512(fill), mask, cells);
+    }
     else if (room == 32)
         _mm256_storeu_si256((__m256i *)target, _mm256_mask_loadu_epi8(_mm256_loadu_si256((const __m256i *)fill), (__mmask32)mask, source));
-    else
+    else if (room == 16)
         _mm_storeu_si128((__m128i *)target, _mm_mask_loadu_epi8(_mm_loadu_si128((const __m128i *)fill), (__mmask16)mask, source));
+    else
+        _mm_storel_epi64((__m128i *)target, _mm_mask_loadu_epi8(_mm_loadu_si128((const __m128i *)fill), (__mmask16)mask, source));
 #else
-    _Pragma("GCC unroll 4") for (int i = 0; i < room; i += PIECE) *(vpiece *)(target + i) = *(const vpiece *)(fill + i);
+    if (room < PIECE)
+        memcpy(target, fill, 8);
+    else
+        _Pragma("GCC unroll 4") for (int i = 0; i < room; i += PIECE) *(vpiece *)(target + i) = *(const vpiece *)(fill + i);
     for (; bytes > VECTOR_BYTES; bytes -= VECTOR_BYTES, target += VECTOR_BYTES, source += VECTOR_BYTES)
         *(vbytes *)target = *(const vbytes *)source;
     copy_some(target, source, bytes);
