@@ -441,19 +441,21 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
 
 cdef inline void copy_tails(const Runs *runs, int room) noexcept nogil:
     """Runs and their fill, `room` bytes in all, a constant."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t si = runs.source_inner, ti = runs.target_inner, bytes = runs.bytes, i, j
+    cdef const char *fill = runs.fill
     cdef const char *source
     cdef char *target
+    cdef bint ahead = runs.ahead
     for i in range(runs.outer):
         source = runs.source + i * runs.source_outer
         target = runs.target + i * runs.target_outer
         for j in range(runs.inner):
-            if runs.ahead:
-                touch(source + RUNS_AHEAD * runs.source_inner)
-                touch(target + RUNS_AHEAD * runs.target_inner)
-            copy_filled(target, source, runs.bytes, runs.fill, room)
-            source += runs.source_inner
-            target += runs.target_inner
+            if ahead:
+                touch(source + RUNS_AHEAD * si)
+                touch(target + RUNS_AHEAD * ti)
+            copy_filled(target, source, bytes, fill, room)
+            source += si
+            target += ti
 
 
 cdef void copy(const Runs *runs) noexcept nogil:
