@@ -1,5 +1,6 @@
 """ADR 0005: the depthwise contract."""
 
+import functools
 import math
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_d1_value_is_the_sum_over_the_window_for_channels_around_the_lanes(isa, 
 def test_d1_output_channel_is_input_channel_times_multiplier_plus_index(isa, multiplier):
     """D1: y[n, i, j, c*M + m] = bias[c*M + m] + sum over a, b of x[n, i*sh - top + a*dh, j*sw - left + b*dw, c] * w[a, b, c, m]."""
     for channels in (1, 2, 5, 16, 17):
-        x, weights, bias = random((1, 4, 5, channels), 1), random((3, 2, channels, multiplier), 2), random(channels * multiplier, 3)
+        x, weights, bias = random((1, 4, 5, channels), 1), random((3, 2, channels, multiplier), 2), random((channels * multiplier,), 3)
         for stride in (1, 2):
             got = nd.depthwise_conv2d(x, weights, bias, stride=stride, padding=((1, 1), (0, 2)), isa=isa)
             assert_close(got, x, weights, bias, stride=(stride, stride), padding=((1, 1), (0, 2)))
@@ -105,7 +106,7 @@ def test_d1_nothing_beyond_the_buffers_is_touched(isa, side, data_format):
     turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
     for channels in CHANNELS:
         for multiplier, size, kernel, stride in ((1, (4, 5), (3, 3), 1), (1, (5, 4), (3, 3), 2), (1, (1, 2), (5, 2), 1), (2, (3, 3), (2, 2), 1)):
-            values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
+            values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
             padding = explicit("same", size, kernel, (stride, stride), (1, 1))
             want = accumulate(values, weights, (stride, stride), padding=padding)
             x = guarded_array(values.transpose(turn), side)
@@ -136,7 +137,7 @@ def test_d1_every_tile_stays_within_its_buffers(isa, side, padding, data_format)
         sides = ((2, 2), (2, 2)) if padding == 2 else explicit(padding, size, kernel, **steps)
         if any(out_size(n, k, s, d, *p) < 1 for n, k, s, d, p in zip(size, kernel, steps["stride"], steps["dilation"], sides, strict=True)):
             continue
-        values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random(channels * multiplier, 3)
+        values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
         want, bound = depthwise_float(values, weights, bias, padding=sides, **steps)
         out = guarded_array(np.full(want.transpose(turn).shape, np.nan, np.float32), side)
         nd.DepthwiseConv2d(weights, bias, padding=sides, isa=isa, data_format=data_format, **steps)(guarded_array(values.transpose(turn), side), out)
@@ -163,8 +164,37 @@ def test_d1_planes_of_any_width_stay_within_their_buffers(isa, side):
             out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
             plan = nd.DepthwiseConv2d(weights, isa=isa, data_format="NCHW", **steps)
             plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
-            assert "plane by plane" in plan.explain()
+            assert "in place, " in plan.explain()
             assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (width, kernel, steps)
+
+
+@functools.cache
+def planes_cases(kernel, stride):
+    """Planes of any height and width, of several rows at a time and few, and any number of them; and what comes of them."""
+    cases = []
+    sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 33)] + [(70, 70), (40, 131), (9, 455), (9, 456)]
+    for place, size in enumerate(sizes):
+        before, after = divmod(place % (kernel * kernel), kernel)
+        channels, multiplier, batch = ((1, 2, 3, 5, 17)[place % 5], 1 + place % 3 // 2, 1 + place % 2) if place < 40 else (1 + place % 2, 1, 1)
+        if min(size) + before + after < kernel:
+            before = after = kernel - 1
+        values, weights, bias = random((batch, *size, channels), 1), random((kernel, kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
+        steps = {"stride": (stride, stride), "padding": ((before, after), (after, before))}
+        cases.append((values.transpose(0, 3, 1, 2), weights, bias, steps, *(a.transpose(0, 3, 1, 2) for a in depthwise_float(values, weights, bias, **steps))))
+    return cases
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)])
+def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel, stride):
+    """D1: taps outside the image add nothing."""
+    for values, weights, bias, steps, want, bound in planes_cases(kernel, stride):
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", **steps)
+        plan(guarded_array(values, side), out)
+        assert "in place, " in plan.explain()
+        assert (abs(out - want) <= bound).all(), (values.shape, weights.shape, steps)
 
 
 @every_isa

@@ -292,7 +292,10 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        run_planes(problem, <const char *> x, <char *> y, begin, end)
+        if in_strips(problem):
+            run_strips(problem, <const char *> x, <char *> y, begin, end)
+        else:
+            run_planes(problem, <const char *> x, <char *> y, begin, end)
     elif problem.element == FLOAT64:
         run(problem, <const vf64 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
     else:
@@ -529,7 +532,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, tiles of 2 rows and 6 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        return b"in place, plane by plane, tiles of 2 rows"
+        return b"in place, two planes at a time, columns from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
     return b"through bands or pixel by pixel"
 
 

@@ -1,8 +1,18 @@
-# float32 and halves whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (taps.h).
+# float32 and halves whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h).
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
-cdef extern from "taps.h" nogil:
+cdef extern from "planes.h" nogil:
+    enum:
+        STRIP_TAPS
+    ctypedef struct PlaneStrip:
+        Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, begin, end, pad, height, x_row, y_row, lanes, width
+        const vi32 *masks
+        const vi32 *index
+        const float *blocks
+        Py_ssize_t block_vectors
+    ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
+    PlaneStrips plane_strips[8][3][2]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -16,6 +26,10 @@ cdef enum:
     MASKED_PIECES = 4
     # Tiles of a plane that are placed at a time.
     ROW_TILES = 16
+    # Of the input of a plane, that pieces side by side are computed from before the rows below.
+    NEAR_BYTES = 16 << 10
+    # With fewer rows than these, long runs along them suit the caches better.
+    NEAR_ROWS = 9
 
 
 # Neighbouring output columns: one vector or two. Masks: the index of their first, -1 where every input is inside the image.
@@ -38,10 +52,20 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
     )
 
 
-cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column) noexcept nogil:
-    """The pieces of a row from an output column on; returns the column after them."""
+cdef bint in_strips(const Problem *problem) noexcept nogil:
+    """Square filters that are common, of float32, and images that are not wide."""
+    return (
+        problem.element == FLOAT32 and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
+        and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
+        and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
+        and problem.dilation_height == 1 and problem.dilation_width == 1 and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
+    )
+
+
+cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column, bint strips) noexcept nogil:
+    """The pieces of a row from an output column on; returns the column after them. Strips: of one vector, with masks throughout."""
     cdef Py_ssize_t stride = problem.stride_width, position, ahead, tap, i, lane, source
-    cdef int masked = 0, bits
+    cdef int masked = 0, inside = -1, bits
     cdef int *mask
     cdef Piece *piece
     pieces.count = 0
@@ -51,12 +75,16 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
         # Columns of the image that the last tap may load.
         ahead = problem.width - (position + (problem.kernel_width - 1) * problem.dilation_width) if position >= 0 else 0
         piece.column = column
-        piece.vectors = 2 if ahead >= 2 * stride * LANES and problem.out_width - column >= 2 * LANES else 1
+        piece.vectors = 2 if not strips and ahead >= 2 * stride * LANES and problem.out_width - column >= 2 * LANES else 1
         piece.lanes = min(LANES, problem.out_width - column)
         piece.masks = -1
-        if ahead < stride * LANES or piece.lanes < LANES:
+        if ahead >= stride * LANES and piece.lanes == LANES:
+            piece.masks = inside
+        if piece.masks < 0 and (strips or ahead < stride * LANES or piece.lanes < LANES):
             piece.masks = <int> (masked * PLANE_TAPS * PLANE_STRIDES)
             masked += 1
+            if ahead >= stride * LANES and piece.lanes == LANES:
+                inside = piece.masks
             for tap in range(problem.kernel_width):
                 for i in range(stride):
                     mask = <int *> &pieces.masks[piece.masks + tap * stride + i]
@@ -90,7 +118,7 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column)
+        next_column = cut_pieces(problem, &pieces, column, False)
         position = begin
         while position < end:
             image = position // problem.out_height
@@ -130,4 +158,79 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
                         y_plane += problem.y_strides[3] * itemsize
                     x_plane += problem.x_strides[3] * itemsize
             position += rows
+        column = next_column
+
+
+cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcept nogil:
+    """Two planes in the halves of a vector: for each tap, the lanes that take a column inside the image, and where it is in the rows of both."""
+    cdef Py_ssize_t tap, lane, column, source
+    cdef int bits
+    cdef int *mask
+    cdef int *place
+    for tap in range(problem.kernel_width):
+        mask = <int *> &masks[tap]
+        place = <int *> &index[tap]
+        for lane in range(LANES):
+            column = lane % (LANES // 2)
+            source = column * problem.stride_width - problem.pad_left + tap
+            bits = 0 <= source < problem.width and column < problem.out_width
+            mask[lane] = -bits
+            place[lane] = <int> (bits * (source + lane // (LANES // 2) * LANES))
+
+
+cdef void run_strips(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_planes."""
+    cdef Py_ssize_t column = 0, next_column, row, top, last, planes = problem.channels * problem.multiplier, together, chunk
+    cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and plane_strips[problem.kernel_width][problem.stride_width][1] != NULL
+    cdef PlaneStrips strips = plane_strips[problem.kernel_width][problem.stride_width][narrow]
+    cdef const char *image
+    cdef char *out_image
+    cdef vi32 index[STRIP_TAPS]
+    cdef vf32 limits[2]
+    cdef Pieces pieces
+    cdef PlaneStrip strip
+    cdef int i
+    limits[LOW] = splat_f32(problem.float_min)
+    limits[HIGH] = splat_f32(problem.float_max)
+    strip.multiplier = problem.multiplier
+    strip.x_plane = problem.x_strides[3] * 4
+    strip.y_plane = problem.y_strides[3] * 4
+    strip.x_row = problem.x_strides[1] * 4
+    strip.y_row = problem.y_strides[1] * 4
+    strip.pad = problem.pad_top
+    strip.height = problem.height
+    strip.width = problem.width
+    strip.index = index
+    strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
+    strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
+    while column < problem.out_width:
+        next_column = cut_pieces(problem, &pieces, column, True)
+        if narrow:
+            place_narrow(problem, pieces.masks, index)
+            pieces.piece[0].masks = 0
+        # One piece: all rows of all planes. Several: so many rows of two planes that their inputs stay near.
+        together = planes if pieces.count == 1 else 2
+        chunk = problem.out_height if pieces.count == 1 else NEAR_BYTES // (4 * problem.width * problem.stride_height)
+        row = begin
+        while row < end:
+            image = x + row // problem.out_height * problem.x_strides[0] * 4
+            out_image = y + row // problem.out_height * problem.y_strides[0] * 4
+            top = row % problem.out_height
+            last = top + min(problem.out_height - top, end - row)
+            row += last - top
+            strip.first_plane = 0
+            while strip.first_plane < planes:
+                strip.end_plane = min(strip.first_plane + together, planes)
+                strip.begin = top
+                while strip.begin < last:
+                    strip.end = min(strip.begin + chunk, last)
+                    for i in range(pieces.count):
+                        strip.lanes = pieces.piece[i].lanes
+                        strip.masks = &pieces.masks[pieces.piece[i].masks]
+                        strips(
+                            &strip, limits, image if narrow else image + (pieces.piece[i].column * problem.stride_width - problem.pad_left) * 4,
+                            out_image + strip.begin * strip.y_row + pieces.piece[i].column * 4,
+                        )
+                    strip.begin = strip.end
+                strip.first_plane = strip.end_plane
         column = next_column

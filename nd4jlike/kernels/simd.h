@@ -75,6 +75,16 @@ WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
 /* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
 WORD vf32 load_masked_f32(const float *source, vi32 mask) { return (vf32)_mm512_maskz_loadu_ps(_mm512_movepi32_mask((__m512i)mask), source); }
+typedef __mmask16 vmask;
+WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
+WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm512_maskz_loadu_ps(mask, source); }
+/* Lane i is lane index[i] of both, 0 where the mask is not set. */
+WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
+{
+    return (vf32)_mm512_maskz_permutex2var_ps(mask, (__m512)first, (__m512i)index, (__m512)second);
+}
+WORD vf32 halves_f32(float lower, float upper) { return (vf32)_mm512_insertf32x8(_mm512_set1_ps(lower), _mm256_set1_ps(upper), 1); }
+WORD vf32 upper_half_f32(vf32 value) { return (vf32)_mm512_shuffle_f32x4((__m512)value, (__m512)value, 0x0E); }
 /* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
 WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
@@ -293,12 +303,25 @@ WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part_
 
 #endif
 
-/* Lanes 0, 2, 4 .. of two vectors. */
+#if VECTOR_BYTES < 64
+typedef vi32 vmask;
+WORD vmask mask_of(vi32 lanes) { return lanes; }
+WORD vf32 load_where_f32(const float *source, vmask mask) { return load_masked_f32(source, mask); }
+#endif
+
+/* Lanes 0, 2, 4 .. of two vectors, and lanes 1, 3, 5 .. */
 WORD vf32 evens_f32(vf32 a, vf32 b)
 {
     vi32 index;
     for (int lane = 0; lane < LANES; lane++)
         index[lane] = 2 * lane;
+    return __builtin_shuffle(a, b, index);
+}
+WORD vf32 odds_f32(vf32 a, vf32 b)
+{
+    vi32 index;
+    for (int lane = 0; lane < LANES; lane++)
+        index[lane] = 2 * lane + 1;
     return __builtin_shuffle(a, b, index);
 }
 
@@ -310,6 +333,15 @@ WORD void store_f32(float *target, vf32 value, ptrdiff_t count)
         *(vf32 *)target = value;
     else
         store_part_f32(target, value, count);
+}
+/* The same without a jump, where that costs nothing. */
+WORD void store_first_f32(float *target, vf32 value, ptrdiff_t count)
+{
+#if VECTOR_BYTES == 64
+    store_part_f32(target, value, count);
+#else
+    store_f32(target, value, count);
+#endif
 }
 
 /* Conversions of float32 (ADR 0009): to nearest, half to even; NaN stays NaN, made quiet, with its sign and upper bits. */
