@@ -1,5 +1,5 @@
 # int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
-# this is the plan of a call, the walk over the image and the packed weights.
+# this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, 3x3 filters are windows (`window.h`) on the same walk.
 #
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
 
@@ -17,6 +17,8 @@ cdef enum:
     BOUNDS = 256
     # Multiples of the last place of a scale that are tried on each side.
     FIT_STEPS = 6
+    # Results before the clamp that 16 bits hold, whatever the zero point.
+    MAX_RESULT = 32000
     # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
     FLOAT_BITS = 0x4B000000
 
@@ -24,7 +26,7 @@ cdef extern from "math.h" nogil:
     float rintf(float value)
     float nextafterf(float value, float to)
 
-cdef extern from "pairs.h" nogil:
+cdef extern from "window.h" nogil:
     enum:
         PAIR_BYTES
         BY_LINE
@@ -56,18 +58,24 @@ cdef extern from "pairs.h" nogil:
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
-        int halves, rescaling, flip
+        int halves, rescaling, bounded, flip
         vi16 zero_point
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
     PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
+    enum:
+        WHOLE
+        HALVES
+        PART
+    PairsKernel window_kernel(int rescaling, int stride, int kind)
 
 
 # What is decided when the weights are packed; it lies before them, and after it the function of each block.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
-    bint wide, halves
+    # Whether 3x3 windows slide over the columns; whether tiles are wide; whether the last block has halves.
+    bint window, wide, halves
     int rescaling
     Py_ssize_t blocks, block_vectors
     # Output columns of a strip: of a block, and of each half of one of halves.
@@ -82,8 +90,9 @@ cdef struct Fit:
     int shift
 
 
-cdef inline Py_ssize_t tile_of(bint wide) noexcept nogil:
-    return WIDE_PAIRS if wide else NARROW_PAIRS
+cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
+    """Columns of a tile."""
+    return 1 if job.window else WIDE_PAIRS if job.wide else NARROW_PAIRS
 
 
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
@@ -93,6 +102,7 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips
+    cdef Py_ssize_t step = problem.x_strides[2] * problem.dilation_width
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
@@ -113,18 +123,25 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     if job.halves:
         outputs = divide_up(outputs, 2)
-    if outputs < NARROW_PAIRS:
+    job.window = WINDOWS and job.taps == 3 and step > 0
+    if outputs < (1 if job.window else NARROW_PAIRS) or (WINDOWS and job.taps == 3 and not job.window):
         return False
     # Where fewer outputs are computed twice; equal, a wide tile pays if the filter steps by 2.
-    job.wide = job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
+    job.wide = not job.window and job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
         divide_up(outputs, WIDE_PAIRS) * WIDE_PAIRS < divide_up(outputs, NARROW_PAIRS) * NARROW_PAIRS + job.stride - 1)
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
     most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
     outputs = divide_up(problem.out_width, problem.dilation_width)
     if problem.channels < VECTOR_BYTES and job.halves:
         outputs = divide_up(outputs, 2)
-    strips = divide_up(outputs, max(most // tile_of(job.wide), 1) * tile_of(job.wide))
-    job.columns = divide_up(divide_up(outputs, strips), tile_of(job.wide)) * tile_of(job.wide)
+        step *= 2
+    if job.window:
+        # A row outside the image fits the ring.
+        most = min(most, (LONG_RING_BYTES - VECTOR_BYTES) // step // job.stride - 2)
+        if most < 1:
+            return False
+    strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
+    job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
     job.blocks = divide_up(problem.channels, VECTOR_BYTES)
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + pairs_entries(<int> job.taps) * job.rows * CELL_PLANES)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + job.blocks * sizeof(PairsKernel), 64) * 64
@@ -169,7 +186,7 @@ cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift,
     cdef float candidate
     if not FUSED or problem.quantized_min != -128 or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.2:
         return False
-    if max(-least, largest) * scale > 1 << 20:
+    if max(-least, largest) * scale > MAX_RESULT:
         return False
     for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
         total = <long long> ((n - 0.5) / scale) - 3
@@ -253,7 +270,7 @@ cdef void pack_pairs(
     cdef int *vectors
     cdef int *cell
     cdef Py_ssize_t index, lane, place, quad, channel, entry, entries = pairs_entries(<int> job.taps), row, column, tap
-    cdef int folded, shift, w, how
+    cdef int folded, shift, w, how, kind
     cdef long long reach, least, largest
     cdef float scale
     cdef bint plain = True, small = True, by_line, by_scale
@@ -282,6 +299,14 @@ cdef void pack_pairs(
                         put_weights(
                             cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
                             tap_weight(problem, weights, tap, column + 1, channel), tap_weight(problem, weights, tap + 1, column + 1, channel))
+                    elif job.window and job.stride == 2:
+                        # Two columns of two rows, the third column of these, the third row.
+                        tap = 2 if entry == 2 else 0
+                        column = 2 if entry == 1 else 0
+                        put_weights(
+                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap, column + 1, channel),
+                            tap_weight(problem, weights, tap + 1 if entry < 2 else tap, column if entry < 2 else 2, channel),
+                            tap_weight(problem, weights, tap + 1, column + 1, channel))
                     else:
                         tap = entry // job.taps * GROUP - row
                         column = entry % job.taps
@@ -314,15 +339,17 @@ cdef void pack_pairs(
             if problem.rounding == 1:
                 scale = requantization.scales[channel] if requantization.scales != NULL else 0
                 small = small and max(-least, largest) * scale < PLAIN_SUM
-                by_scale = by_scale and max(-least, largest) * scale < PLAIN_SUM and max(-least, largest) < 1 << 23
+                by_scale = by_scale and max(-least, largest) * scale < MAX_RESULT and max(-least, largest) < 1 << 23
             else:
                 scale = scale_of(vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift)
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
             (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
-            by_line = by_line and not by_scale and fit_line(
+            by_line = by_line and fit_line(
                 &lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest)
-        how = BY_SCALE if by_scale else BY_LINE if by_line else OTHERWISE
-        kernels[index] = pairs_kernel(how, <int> job.taps, <int> job.stride, job.wide)
+        how = BY_LINE if by_line else BY_SCALE if by_scale else OTHERWISE
+        kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
+        kernels[index] = (
+            window_kernel(how, <int> job.stride, kind) if job.window else pairs_kernel(how, <int> job.taps, <int> job.stride, job.wide))
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):
@@ -384,16 +411,24 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef PairsStrip strip
     cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk
+    # Output columns of a strip with all its lanes.
+    cdef Py_ssize_t all_columns = job.columns * 2 if problem.channels < VECTOR_BYTES and job.halves else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
     strip.rescaling = job.rescaling
     strip.flip = flip_of(problem.element)
     strip.y_flip = splat_i8(strip.flip)
+    strip.bounded = strip.flip or problem.quantized_max < 127
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)
     strip.order = order_of(not UNORDERED)
     for block in range(4):
         strip.pairs[block] = ring
+    if job.window:
+        # The ring holds nothing but a row outside the image.
+        columns = pairs_columns_read(job, all_columns) * problem.dilation_width
+        memset(ring, strip.blank[0], columns * problem.x_strides[2] + VECTOR_BYTES)
+        strip.blank = <const signed char *> ring
     chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
     chunk = max(16, chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
     while begin < end:
@@ -406,8 +441,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                 outputs = divide_up(problem.out_width - across, problem.dilation_width)
                 column = 0
                 while column < outputs:
-                    columns = job.columns * 2 if problem.channels < VECTOR_BYTES and job.halves else job.columns
-                    columns = min(columns, outputs)
+                    columns = min(all_columns, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
                         run_pairs_strip(

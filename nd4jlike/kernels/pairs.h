@@ -2,8 +2,7 @@
  *
  * A filter of 3x3, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
  * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, simd.h) in
- * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2. While a tile is computed,
- * the columns of the newest pair that the next tile needs come in.
+ * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2.
  */
 #ifndef ND4JLIKE_PAIRS_H
 #define ND4JLIKE_PAIRS_H
@@ -36,6 +35,8 @@ typedef struct {
     int8_t *y;
     ptrdiff_t y_row, y_column, y_apart, columns, stored;
     int halves, rescaling;
+    /* Whether results may be above the upper bound, or bits of the output differ. */
+    int bounded;
     /* Bits that differ in bytes of the input, and of the output. */
     int flip;
     vbytes y_flip;
@@ -83,15 +84,12 @@ WORD ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 WORD ptrdiff_t largest(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 /* The same of those columns that exist in any half. */
-WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, ptrdiff_t end, char *target)
+WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
 {
-    if (begin < strip->from) {
-        ptrdiff_t stop = least(end, strip->from);
-        begin = largest(begin, least(strip->first[0], strip->first[1]));
-        if (begin < stop)
-            pairs_columns(strip, rows, begin, stop, target);
-        begin = strip->from;
-    }
+    ptrdiff_t begin = least(strip->first[0], strip->first[1]);
+    if (begin < least(end, strip->from))
+        pairs_columns(strip, rows, begin, least(end, strip->from), target);
+    begin = strip->from;
     ptrdiff_t stop = least(end, strip->to);
     if (begin < stop) {
         ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1], c_apart = rows->aparts[0], d_apart = rows->aparts[1];
@@ -194,7 +192,6 @@ static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, c
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
     ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
-    vbytes flip = strip->y_flip;
 #pragma GCC unroll 2
     for (int row = 0; row < rows; row++, y += strip->y_row) {
         if (row == stored_rows)
@@ -202,15 +199,15 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
         if (strip->halves) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i] ^ flip);
+                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
         } else if (stored >= VECTOR_BYTES) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_bytes(y + i * move, bytes[row * columns + i] ^ flip, VECTOR_BYTES);
+                store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
         } else {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_bytes(y + i * move, bytes[row * columns + i] ^ flip, stored);
+                store_bytes(y + i * move, bytes[row * columns + i], stored);
         }
     }
 }
@@ -235,30 +232,33 @@ WORD void pairs_tile(
                 if (rescaling == OTHERWISE)
                     all[output * QUADS + quad + i] = sums[i][output];
                 else if (rescaling == BY_LINE)
-                    sums[i][output] = round_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
+                    sums[i][output] = bits_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
                 else
-                    sums[i][output] = round_on_scale(sums[i][output], scales[quad + i], offsets[quad + i]);
+                    sums[i][output] = bits_on_scale(sums[i][output], scales[quad + i], offsets[quad + i]);
         if (rescaling == OTHERWISE)
             continue;
 #pragma GCC unroll 16
         for (int output = 0; output < outputs; output++)
             if (count == 2)
-                packed[quad / 2][output] = pack_i32(sums[0][output], sums[1][output]);
+                packed[quad / 2][output] = low_words(sums[0][output], sums[1][output]);
             else if (quad % 2 == 0)
                 all[output] = sums[0][output];
             else
-                packed[quad / 2][output] = pack_i32(all[output], sums[0][output]);
+                packed[quad / 2][output] = low_words(all[output], sums[0][output]);
     }
     if (rescaling == OTHERWISE)
         pairs_otherwise(strip, all, bytes, outputs);
     else
 #pragma GCC unroll 16
         for (int output = 0; output < outputs; output++) {
-            vi16 a = packed[0][output], b = packed[1][output];
-            bytes[output] = at_most_i8(rescaling == BY_LINE ? pack_i16(a, b) : (vbytes)(pack_u16(a, b) ^ splat_i8(-128)), strip->high);
+            bytes[output] = in_fours(pack_i16(packed[0][output], packed[1][output]));
             if (!UNORDERED)
                 bytes[output] = in_order(bytes[output], strip->order);
         }
+    if (strip->bounded)
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
     pairs_store(strip, bytes, y + first * strip->y_column, stored_rows, rows, columns);
 }
 
@@ -276,18 +276,16 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
     }
     for (; row < pairs - 1; row++) {
         rows = pair_rows(strip, 2 * row);
-        pairs_inside(strip, &rows, 0, strip->width, strip->pairs[row]);
+        pairs_inside(strip, &rows, strip->width, strip->pairs[row]);
     }
     for (; count > 0; count -= step, row++, y += step * strip->y_row) {
         char *newest = strip->pairs[pairs - 1];
-        ptrdiff_t first = 0, done = 0;
+        ptrdiff_t first = 0;
         rows = pair_rows(strip, 2 * row);
+        pairs_inside(strip, &rows, strip->width, newest);
         do {
             if (first > strip->columns - columns)
                 first = strip->columns - columns;
-            ptrdiff_t need = (first + columns - 1) * stride + taps;
-            pairs_inside(strip, &rows, done, need, newest);
-            done = need;
             pairs_tile(strip, first, y, count, taps, stride, columns, rescaling);
             first += columns;
         } while (first < strip->columns);
@@ -312,10 +310,19 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 #define PAIRS_KERNELS_WIDE(rescaling)
 #define PAIRS_WIDE(stride, rescaling) 0
 #endif
-#define PAIRS_KERNELS(rescaling) \
+#if WINDOWS
+/* window.h */
+#define PAIRS_KERNELS_3(rescaling)
+#define PAIRS_CHOICE_3(rescaling) {{0, 0}, {0, 0}}
+#else
+#define PAIRS_KERNELS_3(rescaling) \
     PAIRS_KERNEL(3, 1, 4, rescaling) \
     PAIRS_KERNEL(3, 2, 4, rescaling) \
-    PAIRS_KERNELS_WIDE(rescaling) \
+    PAIRS_KERNELS_WIDE(rescaling)
+#define PAIRS_CHOICE_3(rescaling) {{pairs_3_1_4_##rescaling, PAIRS_WIDE(1, rescaling)}, {pairs_3_2_4_##rescaling, PAIRS_WIDE(2, rescaling)}}
+#endif
+#define PAIRS_KERNELS(rescaling) \
+    PAIRS_KERNELS_3(rescaling) \
     PAIRS_KERNEL(5, 1, 4, rescaling) \
     PAIRS_KERNEL(5, 2, 4, rescaling) \
     PAIRS_KERNEL(7, 1, 4, rescaling)
@@ -326,7 +333,7 @@ PAIRS_KERNELS(BY_SCALE)
 #endif
 
 #define PAIRS_CHOICE(rescaling) \
-    {{{pairs_3_1_4_##rescaling, PAIRS_WIDE(1, rescaling)}, {pairs_3_2_4_##rescaling, PAIRS_WIDE(2, rescaling)}}, \
+    {PAIRS_CHOICE_3(rescaling), \
      {{pairs_5_1_4_##rescaling, pairs_5_1_4_##rescaling}, {pairs_5_2_4_##rescaling, pairs_5_2_4_##rescaling}}, \
      {{pairs_7_1_4_##rescaling, pairs_7_1_4_##rescaling}, {0, 0}}}
 

@@ -650,11 +650,11 @@ enum { QUADS = 4 };
 
 WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
 {
-    return (vbytes)_mm512_maskz_loadu_epi8((__mmask64)(((uint64_t)1 << count) - 1), source);
+    return (vbytes)_mm512_maskz_loadu_epi8((__mmask64)_bzhi_u64(UINT64_MAX, (unsigned)count), source);
 }
 WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count)
 {
-    _mm512_mask_storeu_epi8(target, (__mmask64)(((uint64_t)1 << count) - 1), (__m512i)value);
+    _mm512_mask_storeu_epi8(target, (__mmask64)_bzhi_u64(UINT64_MAX, (unsigned)count), (__m512i)value);
 }
 WORD vbytes load_halves(const int8_t *lower, const int8_t *upper)
 {
@@ -685,6 +685,16 @@ WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {
     return (vbytes)_mm512_min_epi8(_mm512_max_epi8((__m512i)value, (__m512i)low), (__m512i)high);
+}
+
+/* The low words of a and of b, by turns. Narrowed, two of these are by turns, too: in_fours gives four bytes of each quad. */
+WORD vi16 low_words(vi32 a, vi32 b)
+{
+    return (vi16)_mm512_mask_shuffle_epi8((__m512i)a, 0xCCCCCCCCCCCCCCCC, (__m512i)b, _mm512_set4_epi32(0x0D0C0000, 0x09080000, 0x05040000, 0x01000000));
+}
+WORD vbytes in_fours(vbytes value)
+{
+    return (vbytes)_mm512_shuffle_epi8((__m512i)value, _mm512_set4_epi32(0x0F0D0B09, 0x0E0C0A08, 0x07050301, 0x06040200));
 }
 
 #else
@@ -818,6 +828,7 @@ WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
 #if defined(__AVX512VNNI__)
 
 enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1 };
+#define WINDOWS 1
 
 WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
 {
@@ -828,6 +839,27 @@ WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
     cd = UNPACK(hi, 8, c, d);
     quads[2] = (vi32)UNPACK(lo, 16, ab, cd);
     quads[3] = (vi32)UNPACK(hi, 16, ab, cd);
+}
+
+/* Two columns of two rows, and those of a third one, of which join_columns makes four columns. */
+WORD void squares_of(vi32 *squares, vbytes *third, const vbytes *a, const vbytes *b, const vbytes *c)
+{
+    vbytes above = UNPACK(lo, 8, a[0], a[1]), below = UNPACK(lo, 8, b[0], b[1]);
+    squares[0] = (vi32)UNPACK(lo, 16, above, below);
+    squares[1] = (vi32)UNPACK(hi, 16, above, below);
+    above = UNPACK(hi, 8, a[0], a[1]);
+    below = UNPACK(hi, 8, b[0], b[1]);
+    squares[2] = (vi32)UNPACK(lo, 16, above, below);
+    squares[3] = (vi32)UNPACK(hi, 16, above, below);
+    third[0] = UNPACK(lo, 8, c[0], c[1]);
+    third[1] = UNPACK(hi, 8, c[0], c[1]);
+}
+WORD void join_columns(vi32 *cells, const vbytes *first, const vbytes *second)
+{
+    cells[0] = (vi32)UNPACK(lo, 16, first[0], second[0]);
+    cells[1] = (vi32)UNPACK(hi, 16, first[0], second[0]);
+    cells[2] = (vi32)UNPACK(lo, 16, first[1], second[1]);
+    cells[3] = (vi32)UNPACK(hi, 16, first[1], second[1]);
 }
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
@@ -879,6 +911,7 @@ WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 #else
 
 enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0 };
+#define WINDOWS 0
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
 {
@@ -1000,12 +1033,15 @@ WORD vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return a * b + c; }
 
 /* Sums whose bits are those of a float32 between 2**23 and 2**24, where one unit in the last place is 1 (ADR 0006).
  * On a line: the offset holds 1.5 * 2**23, so the one rounding is that to an integer, which the low bits of the mantissa are. */
-WORD vi32 round_on_line(vi32 sum, vf32 scale, vf32 offset)
-{
-    return (vi32)multiply_add_f32((vf32)sum, scale, offset) - (vi32)splat_f32(12582912.0f);
-}
-/* On a scale: the offset takes out 2**23 times it, exactly, and what remains is the product. Lanes below 0 are off: a clamp hides them. */
-WORD vi32 round_on_scale(vi32 sum, vf32 scale, vf32 offset) { return round_f32(multiply_add_f32((vf32)sum, scale, offset)); }
+WORD vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset) { return (vi32)multiply_add_f32((vf32)sum, scale, offset); }
+/* On a scale: the offset takes out 2**23 times it, exactly, and what remains is the product, to which -128 is added. Lanes below 0 are off: a clamp hides
+ * them. */
+WORD vi32 bits_on_scale(vi32 sum, vf32 scale, vf32 offset) { return (vi32)(multiply_add_f32((vf32)sum, scale, offset) + splat_f32(12582912.0f - 128)); }
+#if VECTOR_BYTES != 64
+/* The low words of a and of b, which 16 bits hold; and from the bytes of two such vectors, narrowed, to four of each quad. */
+WORD vi16 low_words(vi32 a, vi32 b) { return pack_i32(a - (vi32)splat_f32(12582912.0f), b - (vi32)splat_f32(12582912.0f)); }
+WORD vbytes in_fours(vbytes value) { return value; }
+#endif
 
 /* Up to 257, a value is off by less than 2**-14 (two roundings of 2**-24 each in the product, one in the sum); beyond, the result saturates. */
 WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); }

@@ -46,6 +46,7 @@ cdef extern from "simd.h" nogil:
     const int GROUP
     const int UNORDERED
     const int FUSED
+    const int WINDOWS
     vi16 pack_i32(vi32 a, vi32 b)
     vi16 splat_i16(int value)
     vi32 blank_cells(int value)
