@@ -248,6 +248,25 @@ def test_d12_lines_through_many_sums(isa, rounding):
             assert not wrong.size, (effective, zero_point, accumulators[wrong[0]], got[wrong[0]], values[wrong[0]])
 
 
+@every_isa
+@every_rounding
+def test_d12_results_far_beyond_the_clamp(isa, rounding):
+    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
+    for value in (-128, 127):
+        for width in (1, 2, 9):
+            x = np.full((1, 3, width, 160), value, np.int8)
+            x[:, 1, width // 2] = -1 - value
+            weights = np.full((3, 3, 160, 1), 127, np.int8)
+            weights[..., 1::2, :] = -127
+            # 9 * 127 * 255 times these is below and above what 16 bits hold.
+            for effective in (0.03, 0.1096, 0.1124, 0.19):
+                q = nd.Quantization((effective, -128), 1.0, (1.0, -128))
+                for stride in (1, 2):
+                    got = nd.depthwise_conv2d(x, weights, stride=stride, quantization=q, rounding=rounding, isa=isa)
+                    padding = tuple(same_padding(n, 3, stride, 1) for n in (3, width))
+                    assert_equal(got, x, weights, None, q, rounding, stride=(stride, stride), padding=padding)
+
+
 def test_d5_the_first_rounding_moves_what_the_second_sees():
     """D5: rounding division by a power of two, one half going away from zero; add the output zero point; clamp."""
     # 4 * 0.369 is 1.477; the high multiply makes 2.95 a 3, and half of that is a tie.

@@ -553,7 +553,7 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     if prepare_pairs(&pairs, problem):
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
-        return b"rows in pairs, tiles of 7 columns" if pairs.wide else b"rows in pairs, tiles of 4 columns"
+        return b"rows in pairs, tiles of 4 columns"
     return b"four rows interleaved, four taps a product" if prepare_quads(&quads, problem) else b"through bands, two taps a product"
 
 

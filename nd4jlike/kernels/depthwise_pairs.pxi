@@ -1,5 +1,5 @@
 # int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
-# this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, 3x3 filters are windows (`window.h`) on the same walk.
+# this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
 #
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
 
@@ -11,8 +11,6 @@ cdef enum:
     LARGE_IMAGE = 2 << 20
     # Input rows that one block after another reads: they stay in a second-level cache.
     BLOCK_ROWS_BYTES = 256 << 10
-    NARROW_PAIRS = 4
-    WIDE_PAIRS = 7
     # Output channels' largest number of bounds between results.
     BOUNDS = 256
     # Multiples of the last place of a scale that are tried on each side.
@@ -29,6 +27,7 @@ cdef extern from "math.h" nogil:
 cdef extern from "window.h" nogil:
     enum:
         PAIR_BYTES
+        PAIRS_COLUMNS
         BY_LINE
         BY_SCALE
         OTHERWISE
@@ -63,7 +62,7 @@ cdef extern from "window.h" nogil:
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
-    PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
+    PairsKernel pairs_kernel(int rescaling, int taps, int stride)
     enum:
         WHOLE
         HALVES
@@ -74,8 +73,8 @@ cdef extern from "window.h" nogil:
 # What is decided when the weights are packed; it lies before them, and after it the function of each block.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
-    # Whether 3x3 windows slide over the columns; whether tiles are wide; whether the last block has halves.
-    bint window, wide, halves
+    # Whether 3x3 windows slide over the columns; whether the last block has halves.
+    bint window, halves
     int rescaling
     Py_ssize_t blocks, block_vectors
     # Output columns of a strip: of a block, and of each half of one of halves.
@@ -92,7 +91,7 @@ cdef struct Fit:
 
 cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     """Columns of a tile."""
-    return 1 if job.window else WIDE_PAIRS if job.wide else NARROW_PAIRS
+    return 1 if job.window else PAIRS_COLUMNS
 
 
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
@@ -124,11 +123,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if job.halves:
         outputs = divide_up(outputs, 2)
     job.window = WINDOWS and job.taps == 3 and step > 0
-    if outputs < (1 if job.window else NARROW_PAIRS) or (WINDOWS and job.taps == 3 and not job.window):
+    if outputs < tile_of(job) or (WINDOWS and job.taps == 3 and not job.window):
         return False
-    # Where fewer outputs are computed twice; equal, a wide tile pays if the filter steps by 2.
-    job.wide = not job.window and job.taps == 3 and VECTOR_BYTES == 64 and outputs >= WIDE_PAIRS and (
-        divide_up(outputs, WIDE_PAIRS) * WIDE_PAIRS < divide_up(outputs, NARROW_PAIRS) * NARROW_PAIRS + job.stride - 1)
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
     most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
     outputs = divide_up(problem.out_width, problem.dilation_width)
@@ -348,8 +344,7 @@ cdef void pack_pairs(
                 &lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest)
         how = BY_LINE if by_line else BY_SCALE if by_scale else OTHERWISE
         kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
-        kernels[index] = (
-            window_kernel(how, <int> job.stride, kind) if job.window else pairs_kernel(how, <int> job.taps, <int> job.stride, job.wide))
+        kernels[index] = window_kernel(how, <int> job.stride, kind) if job.window else pairs_kernel(how, <int> job.taps, <int> job.stride)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):

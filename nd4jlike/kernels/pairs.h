@@ -9,7 +9,7 @@
 
 #include "simd.h"
 
-enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, TILE_OUTPUTS = 16, TOGETHER = 8 };
+enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 
 /* How sums become bytes: by a line through all of them (ADR 0006), by XNNPACK's scale where a clamp hides what is below zero, or in any other way. */
 enum { OTHERWISE, BY_LINE, BY_SCALE };
@@ -216,7 +216,7 @@ WORD void pairs_tile(
     const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int columns, const int rescaling)
 {
     /* As many sums at a time as registers hold. */
-    const int rows = stride == 1 ? 2 : 1, outputs = rows * columns, count = VECTOR_BYTES == 64 && outputs <= TOGETHER ? 2 : 1;
+    const int rows = stride == 1 ? 2 : 1, outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1;
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
@@ -298,54 +298,41 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
 
 typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 
-#define PAIRS_KERNEL(taps, stride, columns, rescaling) \
-    static __attribute__((unused)) void pairs_##taps##_##stride##_##columns##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
+#define PAIRS_KERNEL(taps, stride, rescaling) \
+    static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        pairs_strip(strip, count, taps, stride, columns, rescaling); \
+        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling); \
     }
-#if VECTOR_BYTES == 64
-#define PAIRS_KERNELS_WIDE(rescaling) PAIRS_KERNEL(3, 1, 7, rescaling) PAIRS_KERNEL(3, 2, 7, rescaling)
-#define PAIRS_WIDE(stride, rescaling) pairs_3_##stride##_7_##rescaling
-#else
-#define PAIRS_KERNELS_WIDE(rescaling)
-#define PAIRS_WIDE(stride, rescaling) 0
-#endif
 #if WINDOWS
-/* window.h */
+/* Those of 3x3 are in window.h. */
 #define PAIRS_KERNELS_3(rescaling)
-#define PAIRS_CHOICE_3(rescaling) {{0, 0}, {0, 0}}
+#define PAIRS_CHOICE_3(rescaling) {0, 0}
 #else
-#define PAIRS_KERNELS_3(rescaling) \
-    PAIRS_KERNEL(3, 1, 4, rescaling) \
-    PAIRS_KERNEL(3, 2, 4, rescaling) \
-    PAIRS_KERNELS_WIDE(rescaling)
-#define PAIRS_CHOICE_3(rescaling) {{pairs_3_1_4_##rescaling, PAIRS_WIDE(1, rescaling)}, {pairs_3_2_4_##rescaling, PAIRS_WIDE(2, rescaling)}}
+#define PAIRS_KERNELS_3(rescaling) PAIRS_KERNEL(3, 1, rescaling) PAIRS_KERNEL(3, 2, rescaling)
+#define PAIRS_CHOICE_3(rescaling) {pairs_3_1_##rescaling, pairs_3_2_##rescaling}
 #endif
 #define PAIRS_KERNELS(rescaling) \
     PAIRS_KERNELS_3(rescaling) \
-    PAIRS_KERNEL(5, 1, 4, rescaling) \
-    PAIRS_KERNEL(5, 2, 4, rescaling) \
-    PAIRS_KERNEL(7, 1, 4, rescaling)
+    PAIRS_KERNEL(5, 1, rescaling) \
+    PAIRS_KERNEL(5, 2, rescaling) \
+    PAIRS_KERNEL(7, 1, rescaling)
 PAIRS_KERNELS(OTHERWISE)
 #if FUSED
 PAIRS_KERNELS(BY_LINE)
 PAIRS_KERNELS(BY_SCALE)
 #endif
 
-#define PAIRS_CHOICE(rescaling) \
-    {PAIRS_CHOICE_3(rescaling), \
-     {{pairs_5_1_4_##rescaling, pairs_5_1_4_##rescaling}, {pairs_5_2_4_##rescaling, pairs_5_2_4_##rescaling}}, \
-     {{pairs_7_1_4_##rescaling, pairs_7_1_4_##rescaling}, {0, 0}}}
+#define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, {pairs_7_1_##rescaling, 0}}
 
-WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, int wide)
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
 {
-    static const PairsKernel table[][3][2][2] = {
+    static const PairsKernel table[][3][2] = {
         PAIRS_CHOICE(OTHERWISE),
 #if FUSED
         PAIRS_CHOICE(BY_LINE), PAIRS_CHOICE(BY_SCALE),
 #endif
     };
-    return table[rescaling][taps / 2 - 1][stride - 1][wide];
+    return table[rescaling][taps / 2 - 1][stride - 1];
 }
 
 #endif
