@@ -10,7 +10,7 @@ import pytest
 import tiny_onnx
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Quantization
 from nd4jlike.adapters.onnx import depthwise_layers, read_model
-from tiny_onnx import conv, uint8
+from tiny_onnx import conv
 
 pytestmark = pytest.mark.usefixtures("written")
 
@@ -307,7 +307,6 @@ def test_d32_input_without_a_type():
         read(model)
 
 
-@uint8
 @pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
 @pytest.mark.parametrize(("weights_dtype", "zero_point"), [("uint8", 0), ("uint8", 131), ("int8", 0), ("int8", -4)])
 def test_d33_uint8(operator, weights_dtype, zero_point):
@@ -321,7 +320,6 @@ def test_d33_uint8(operator, weights_dtype, zero_point):
     assert layer.plan().dtype == np.uint8
 
 
-@uint8
 def test_d33_one_zero_point():
     """D33: weights with a zero point: one for all."""
     model = conv("uint8", zero_points=(3, 0, 200))

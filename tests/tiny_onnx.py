@@ -3,10 +3,6 @@
 import numpy as np
 import pytest
 
-from nd4jlike import Quantization
-
-uint8 = pytest.mark.skipif(not hasattr(Quantization, "weights_zero_point"), reason="there are no kernels of uint8")
-
 
 def onnx():
     """Import the package that writes models."""

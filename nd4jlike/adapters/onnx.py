@@ -522,8 +522,6 @@ class _Reader:
             raise _Skip("input and output have one scale and one zero point each")
         if (zero_points != zero_points.flat[0]).any():
             raise _Skip("weights have one zero point here, these have several")
-        if dtypes[0] == "uint8" and not hasattr(Quantization, "weights_zero_point"):
-            raise _Skip("there are no kernels of uint8")
         weights_zero_point = int(zero_points.flat[0])
         if dtypes[0] == "int8" and (dtypes[1] != "int8" or weights_zero_point):
             raise _Skip(f"{dtypes[1]} weights with zero point {weights_zero_point} for int8 inputs; int8 with zero point 0 are computed here")
@@ -535,7 +533,7 @@ class _Reader:
             input=(x_scaling[0].item(), x_scaling[1].item()),
             weights=scales.reshape(-1),
             output=(y_scaling[0].item(), y_scaling[1].item()),
-            **({"weights_zero_point": weights_zero_point} if weights_zero_point else {}),
+            weights_zero_point=weights_zero_point,
         )
         return {
             "operator": operator, "input": x, "output": y, "dtype": dtypes[0], "stored": stored,
