@@ -133,7 +133,7 @@ WORD void store_outputs(
 /* All taps of one block of channels: bias, then a weight vector for each tap. */
 WORD void one_tile(
     const Tile *tile, vf32 low, vf32 high, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
-    const int spread, const int taps, const int stride, const int columns, const int where, const int element)
+    const int spread, const int all_rows, const int taps, const int stride, const int columns, const int where, const int element)
 {
     vf32 upper[WIDE_TILE], lower[WIDE_TILE];
     const ptrdiff_t behind = tile->step * taps;
@@ -152,6 +152,16 @@ WORD void one_tile(
     for (int column = 0; column < columns; column++)
         upper[column] = lower[column] = block[0];
     block++;
+    if (all_rows) {
+#pragma GCC unroll 8
+        for (row = 0; row < taps + stride; row++)
+            add_row(
+                row < taps ? upper : NULL, row < stride ? NULL : lower, block + row * taps, block + (row - stride) * taps, x + row * tile->x_row,
+                tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
+        store_outputs(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
+        store_outputs(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
+        return;
+    }
     weights = block + tile->upper.begin * taps;
     from = x + tile->upper.begin * tile->x_row;
 #pragma GCC unroll 1
@@ -182,7 +192,7 @@ WORD int at_edges(unsigned long long outside, const int taps, const int stride, 
 /* `count` tiles side by side, each with its blocks begin to end before the next; x and y are at channel 0, whatever `begin`. */
 WORD void row_of_tiles(
     const Tile *shared, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y,
-    const int spread, const int taps, const int stride, const int columns, const int where, const int element)
+    const int spread, const int all_rows, const int taps, const int stride, const int columns, const int where, const int element)
 {
     /* A copy, because the compiler must take a vector that is stored for one that may change the original. */
     const Tile tile = *shared;
@@ -194,9 +204,18 @@ WORD void row_of_tiles(
             const char *from = spread ? x : x + (whole ? block * tile.x_block - back : tile.x_tail);
             one_tile(
                 &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block - back : tile.y_tail),
-                whole ? LANES : tile.tail_lanes, spread, taps, stride, columns, where, element);
+                whole ? LANES : tile.tail_lanes, spread, all_rows, taps, stride, columns, where, element);
         }
 }
+
+/* Whether a tile has two rows of outputs, and all rows that they reach are inside. */
+WORD int every_row(const Tile *tile, const int taps, const int stride)
+{
+    return tile->rows == 2 && tile->upper.begin == 0 && tile->upper.end == stride && tile->both.end == taps && tile->lower.end == taps + stride;
+}
+
+/* Filters with variants for such tiles: no loops over rows, each weight loaded once. Others gain nothing, or lose where registers are few. */
+#define WHOLE_ROWS(taps, element) (VECTOR_BYTES > 16 && (taps) == 3 && element == FLOAT32)
 
 typedef void (*Tiles)(
     const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y);
@@ -208,26 +227,29 @@ typedef void (*Tiles)(
     { \
         const int stored = tile->stored == columns, spread = columns != WIDE_TILE && tile->spread; \
         const int where = stored && tile->outside == 0 ? INSIDE : stored && at_edges(tile->outside, taps, stride, columns) ? EDGES : ANYWHERE; \
-        if (spread && where == INSIDE && element == FLOAT32) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, INSIDE, element); \
+        const int most = columns == WIDE_TILE ? EDGES : INSIDE; \
+        if (WHOLE_ROWS(taps, element) && !spread && where <= most && every_row(tile, taps, stride)) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 1, taps, stride, columns, most, element); \
+        else if (spread && where == INSIDE && element == FLOAT32) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, taps, stride, columns, INSIDE, element); \
         else if (spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, taps, stride, columns, ANYWHERE, element); \
-        else if (where == INSIDE && (columns == NARROW_TILE || element == FLOAT32)) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, INSIDE, element); \
-        else if (columns == WIDE_TILE || where == EDGES) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, EDGES, element); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, taps, stride, columns, ANYWHERE, element); \
+        else if (where == INSIDE && !WHOLE_ROWS(taps, element) && (columns == NARROW_TILE || element == FLOAT32)) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, INSIDE, element); \
+        else if (columns == WIDE_TILE || where != ANYWHERE) \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, EDGES, element); \
         else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, taps, stride, columns, ANYWHERE, element); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, ANYWHERE, element); \
     }
 #define GENERAL_TILES(name, stride) \
     static void name(const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
     { \
         if (tile->spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
         else if (tile->stored == GENERAL_TILE && tile->outside == 0) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32); \
         else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
+            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
     }
 GENERAL_TILES(tiles_of_any_taps, 1)
 GENERAL_TILES(tiles_of_any_stride, tile->stride)
