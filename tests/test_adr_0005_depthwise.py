@@ -172,7 +172,7 @@ def test_d1_planes_of_any_width_stay_within_their_buffers(isa, side):
 def planes_cases(kernel, stride):
     """Planes of any height and width, of several rows at a time and few, and any number of them; and what comes of them."""
     cases = []
-    sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 33)] + [(70, 70), (40, 131), (9, 455), (9, 456)]
+    sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 33)] + [(10, 455), (3, 456)]
     for place, size in enumerate(sizes):
         before, after = divmod(place % (kernel * kernel), kernel)
         channels, multiplier, batch = ((1, 2, 3, 5, 17)[place % 5], 1 + place % 3 // 2, 1 + place % 2) if place < 40 else (1 + place % 2, 1, 1)
