@@ -66,6 +66,7 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
     """The pieces of a row from an output column on; returns the column after them. Strips: of one vector, with masks throughout."""
     cdef Py_ssize_t stride = problem.stride_width, position, ahead, tap, i, lane, source
     cdef int masked = 0, inside = -1, bits
+    cdef bint whole
     cdef int *mask
     cdef Piece *piece
     pieces.count = 0
@@ -78,12 +79,13 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
         piece.vectors = 2 if not strips and ahead >= 2 * stride * LANES and problem.out_width - column >= 2 * LANES else 1
         piece.lanes = min(LANES, problem.out_width - column)
         piece.masks = -1
-        if ahead >= stride * LANES and piece.lanes == LANES:
+        whole = ahead >= stride * LANES and piece.lanes == LANES
+        if whole:
             piece.masks = inside
-        if piece.masks < 0 and (strips or ahead < stride * LANES or piece.lanes < LANES):
+        if piece.masks < 0 and (strips or not whole):
             piece.masks = <int> (masked * PLANE_TAPS * PLANE_STRIDES)
             masked += 1
-            if ahead >= stride * LANES and piece.lanes == LANES:
+            if whole:
                 inside = piece.masks
             for tap in range(problem.kernel_width):
                 for i in range(stride):

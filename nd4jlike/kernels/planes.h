@@ -17,7 +17,7 @@ WORD void add_plane_row(
             const char *from = x + i * stride * LANES * ITEM_BYTES(element), *next = from + LANES * ITEM_BYTES(element);
             vf32 value = masked ? load_masked_as_f32(from, masks[tap * stride], element) : load_as_f32(from, LANES, element);
             if (stride == 2)
-                value = evens_f32(value, masked ? load_masked_as_f32(next, masks[tap * stride + 1], element) : load_as_f32(next, LANES, element));
+                value = every_second_f32(value, masked ? load_masked_as_f32(next, masks[tap * stride + 1], element) : load_as_f32(next, LANES, element), 0);
             if (upper)
                 upper[i] += value * splat_f32(upper_weights[tap * LANES]);
             if (lower)
@@ -153,9 +153,9 @@ WORD void load_strip_row(
             continue;
         }
         const vf32 second = load_where_f32(from + LANES, masks[tap * stride + 1]);
-        value[tap] = evens_f32(first, second);
+        value[tap] = every_second_f32(first, second, 0);
         if (tap + 1 < taps)
-            value[tap + 1] = odds_f32(first, second);
+            value[tap + 1] = every_second_f32(first, second, 1);
     }
 }
 

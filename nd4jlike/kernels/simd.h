@@ -73,10 +73,9 @@ WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) -
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm512_maskz_loadu_ps(first_lanes(count), source); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
-/* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
-WORD vf32 load_masked_f32(const float *source, vi32 mask) { return (vf32)_mm512_maskz_loadu_ps(_mm512_movepi32_mask((__m512i)mask), source); }
 typedef __mmask16 vmask;
 WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
+/* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm512_maskz_loadu_ps(mask, source); }
 /* Lane i is lane index[i] of both, 0 where the mask is not set. */
 WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
@@ -136,7 +135,9 @@ WORD __m256i first_lanes(ptrdiff_t count) { return _mm256_cmpgt_epi32(_mm256_set
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm256_maskload_ps(source, first_lanes(count)); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm256_maskstore_ps(target, first_lanes(count), (__m256)value); }
 
-WORD vf32 load_masked_f32(const float *source, vi32 mask) { return (vf32)_mm256_maskload_ps(source, (__m256i)mask); }
+typedef vi32 vmask;
+WORD vmask mask_of(vi32 lanes) { return lanes; }
+WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm256_maskload_ps(source, (__m256i)mask); }
 WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
     return (vf32)_mm256_permutevar8x32_ps(_mm256_maskload_ps(source, first_lanes(count)), (__m256i)index);
@@ -181,7 +182,9 @@ WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
     return value;
 }
 
-WORD vf32 load_masked_f32(const float *source, vi32 mask)
+typedef vi32 vmask;
+WORD vmask mask_of(vi32 lanes) { return lanes; }
+WORD vf32 load_where_f32(const float *source, vmask mask)
 {
     vf32 value = {0};
     for (int lane = 0; lane < LANES; lane++)
@@ -303,25 +306,12 @@ WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part_
 
 #endif
 
-#if VECTOR_BYTES < 64
-typedef vi32 vmask;
-WORD vmask mask_of(vi32 lanes) { return lanes; }
-WORD vf32 load_where_f32(const float *source, vmask mask) { return load_masked_f32(source, mask); }
-#endif
-
-/* Lanes 0, 2, 4 .. of two vectors, and lanes 1, 3, 5 .. */
-WORD vf32 evens_f32(vf32 a, vf32 b)
+/* Lanes 0, 2, 4 .. of two vectors from the first on, 0 or 1. */
+WORD vf32 every_second_f32(vf32 a, vf32 b, const int first)
 {
     vi32 index;
     for (int lane = 0; lane < LANES; lane++)
-        index[lane] = 2 * lane;
-    return __builtin_shuffle(a, b, index);
-}
-WORD vf32 odds_f32(vf32 a, vf32 b)
-{
-    vi32 index;
-    for (int lane = 0; lane < LANES; lane++)
-        index[lane] = 2 * lane + 1;
+        index[lane] = 2 * lane + first;
     return __builtin_shuffle(a, b, index);
 }
 
@@ -462,7 +452,7 @@ WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
 WORD vf32 load_masked_as_f32(const void *source, vi32 mask, int element)
 {
     if (element == FLOAT32)
-        return load_masked_f32((const float *)source, mask);
+        return load_where_f32((const float *)source, mask_of(mask));
     return element == FLOAT16 ? f32_of_half(load_masked_halves(source, mask)) : f32_of_brain(load_masked_halves(source, mask));
 }
 
