@@ -10,7 +10,7 @@ from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport ShapeDescriptor
 from nd4jlike.kernels.gradients cimport GradientTable
 from nd4jlike.kernels.problem cimport FLOAT32, Family, KernelTable, Problem, Requantization
-from nd4jlike.ndarray cimport NdArray, as_ndarray
+from nd4jlike.ndarray cimport NdArray, as_ndarray, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 from collections import namedtuple
@@ -264,16 +264,16 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     by_input, by_weights, by_bias = outputs(out, needs, shapes, [("grad", source)] if image is None else [("grad", source), ("x", image)])
     families = tables(isa)
     if by_weights is None and "weights" in needs:
-        by_weights = NdArray(DescriptorType(SINGLE, "c", shapes[1]))
+        by_weights = unwritten(DescriptorType(SINGLE, "c", shapes[1]))
     if by_bias is None and "bias" in needs:
-        by_bias = NdArray(DescriptorType(SINGLE, "c", shapes[2]))
+        by_bias = unwritten(DescriptorType(SINGLE, "c", shapes[2]))
     if by_input is None and "input" in needs:
-        by_input = NdArray(from_tag(layout.shape, letters(layout.axes), SINGLE))
+        by_input = unwritten(from_tag(layout.shape, letters(layout.axes), SINGLE))
 
     if "weights" in needs or "bias" in needs:
         in_place = by_weights is not None and weights_format == "HWCM" and np.asarray(by_weights).flags.c_contiguous
-        sums_weights = by_weights if in_place else NdArray(DescriptorType(SINGLE, "c", filters.shape if "weights" in needs else shapes[2]))
-        sums_bias = by_bias if by_bias is None or np.asarray(by_bias).flags.c_contiguous else NdArray(DescriptorType(SINGLE, "c", shapes[2]))
+        sums_weights = by_weights if in_place else unwritten(DescriptorType(SINGLE, "c", filters.shape if "weights" in needs else shapes[2]))
+        sums_bias = by_bias if by_bias is None or np.asarray(by_bias).flags.c_contiguous else unwritten(DescriptorType(SINGLE, "c", shapes[2]))
         if "weights" in needs:
             sum_products(source, image, axes, filters.shape, walk, families, sums_weights, sums_bias, threads)
         else:  # those of a filter of one tap on the gradient itself
@@ -346,7 +346,7 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
     job.step = walk.stride[0]
     job.steps = (job.height + job.step - 1) // job.step
     job.blank = len(walk.down) * len(walk.across) < min(job.step, job.height) * min(steps_across, job.width)
-    memory = allocate(max(1, len(walk.down) * len(walk.across)) * <Py_ssize_t> sizeof(Phase), 0, ALIGNMENT)
+    memory = allocate(max(1, len(walk.down) * len(walk.across)) * <Py_ssize_t> sizeof(Phase), 0, ALIGNMENT, True)
     job.phases = <Phase *> memory.data
 
     for down in walk.down:
@@ -372,7 +372,7 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
             if job.multiplier > 1:
                 problem.y_strides[0], problem.y_strides[1], problem.y_strides[2], problem.y_strides[3] = 0, problem.out_width * count, count, 1
                 widest = max(widest, problem.out_width * count)
-            packed = allocate(job.family.packed_bytes(problem), 0, ALIGNMENT)
+            packed = allocate(job.family.packed_bytes(problem), 0, ALIGNMENT, True)
             keeps.append(packed)
             values = as_ndarray(part)
             job.family.pack(problem, values.data(), NULL, &none, packed.data)

@@ -19,8 +19,8 @@ cdef class Buffer:
     cdef unsigned long long fill_bits
 
 
-# Zeroed bytes; byte `aligned_at` of them lies on a multiple of `alignment` (a power of two).
-cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment)
+# Bytes, zeroed if `cleared`; byte `aligned_at` of them lies on a multiple of `alignment` (a power of two).
+cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment, bint cleared)
 
 # The bytes of an object that exports one contiguous run of them, zero-copy.
 cdef Buffer wrap(object exporter)

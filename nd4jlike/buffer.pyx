@@ -3,7 +3,7 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 
 from nd4jlike.errors import UnsupportedLayoutError
 
@@ -70,12 +70,12 @@ cdef class Buffer:
         return f"<nd4jlike.Buffer of {self.nbytes} bytes, {kind}, {'our own' if self.owner is None else f'of a {type(self.owner).__name__}'}>"
 
 
-cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment):
+cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment, bint cleared):
     cdef Buffer made = Buffer.__new__(Buffer)
     # calloc asks the kernel for zeroed pages where it can, which no clearing of our own beats.
     if nbytes > PY_SSIZE_T_MAX - alignment:
         raise MemoryError(f"cannot allocate {nbytes} bytes")
-    made.allocation = calloc(<size_t> (nbytes + alignment), 1)
+    made.allocation = calloc(<size_t> (nbytes + alignment), 1) if cleared else malloc(<size_t> (nbytes + alignment))
     if made.allocation is NULL:
         raise MemoryError(f"cannot allocate {nbytes} bytes")
     made.data = <char *> made.allocation + (-<Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))

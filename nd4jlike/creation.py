@@ -12,9 +12,10 @@ from nd4jlike.errors import UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
 from nd4jlike.ndarray import _from_dlpack as open_capsule
 from nd4jlike.ndarray import _like as laid_out_like
+from nd4jlike.ndarray import _unwritten as unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -76,7 +77,19 @@ def create(
     >>> x.buffer.nbytes, x.strides
     (576, (72, 36, 6, 1))
     """
-    return NdArray(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets))
+    return _made(NdArray, shape, dtype, order, paddings, padding_offsets)
+
+
+def _made(
+    make: Callable[[ShapeDescriptor], NdArray],
+    shape: _Shape,
+    dtype: _DTypeLike,
+    order: str,
+    paddings: Sequence[int] | None = None,
+    padding_offsets: Sequence[int] | None = None,
+) -> NdArray:
+    """Make an array of the arguments of `create`."""
+    return make(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets))
 
 
 def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
@@ -130,7 +143,7 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
     >>> nd.empty((2, 3)).shape
     (2, 3)
     """
-    return create(shape, dtype=dtype, order=order, **padding)
+    return _made(unwritten, shape, dtype, order, **padding)
 
 
 def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
@@ -159,7 +172,7 @@ def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: s
     >>> nd.full(2, 7, "int8")
     NdArray([7, 7], shape=(2,), dtype=int8, layout='a')
     """
-    made = create(shape, dtype=dtype, order=order, **padding)
+    made = empty(shape, dtype, order, **padding)
     made[...] = fill_value
     return made
 
@@ -212,15 +225,15 @@ def arange(*args: float, dtype: _DTypeLike = "float32") -> NdArray:
     NdArray([1, 3, 5], shape=(3,), dtype=int32, layout='a')
     """
     values = np.arange(*args)
-    made = create(values.shape, dtype=dtype)
+    made = empty(values.shape, dtype)
     made[...] = values.astype(np.float32) if isinstance(made.dtype, dtypes.BFloat16) else values.astype(made.dtype)
     return made
 
 
-def _like(x: Any, dtype: _DTypeLike | None) -> NdArray:
-    """Zeros in the layout of `x`, dense where no memory can be laid out so."""
+def _like(x: Any, dtype: _DTypeLike | None, cleared: bool) -> NdArray:
+    """Make an array in the layout of `x`, dense where no memory can be laid out so; zeros if `cleared`."""
     x = asarray(x)
-    return laid_out_like(x, x.dtype if dtype is None else dtype)
+    return laid_out_like(x, x.dtype if dtype is None else dtype, cleared=cleared)
 
 
 def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
@@ -244,7 +257,7 @@ def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     >>> nd.zeros_like(nd.ones((1, 2), paddings=(0, 3))).descriptor.paddings
     (0, 3)
     """
-    return _like(x, dtype)
+    return _like(x, dtype, cleared=True)
 
 
 def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
@@ -267,7 +280,7 @@ def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     >>> nd.empty_like(nd.ones((1, 2))).shape
     (1, 2)
     """
-    return _like(x, dtype)
+    return _like(x, dtype, cleared=False)
 
 
 def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArray:
@@ -292,7 +305,7 @@ def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArr
     >>> nd.full_like(nd.zeros(2), 5)
     NdArray([5., 5.], shape=(2,), dtype=float32, layout='a')
     """
-    made = _like(x, dtype)
+    made = _like(x, dtype, cleared=False)
     made[...] = fill_value
     return made
 

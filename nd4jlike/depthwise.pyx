@@ -10,7 +10,7 @@ from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
     ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
-from nd4jlike.ndarray cimport NdArray, as_ndarray
+from nd4jlike.ndarray cimport NdArray, as_ndarray, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 import numpy as np
@@ -312,7 +312,7 @@ cdef class DepthwiseConv2d:
         cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
         cdef NdArray target
         if out is None:
-            target = out = NdArray(self._result_descriptor(source.descriptor))
+            target = out = unwritten(self._result_descriptor(source.descriptor))
         else:
             target = out if type(out) is NdArray else wrapped_output(out)
         cdef _Launch launch = self._launch_of(source, target)
@@ -611,7 +611,7 @@ cdef class DepthwiseConv2d:
                 problem.output_zero_point = quantization.output[1] - less
         values = as_ndarray(weights)
         bias = None if self._bias is None else as_ndarray(self._bias)
-        launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT)
+        launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT, True)
 
         launch.family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
 

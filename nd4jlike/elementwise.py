@@ -229,7 +229,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     if shape == () and all(out is None for out in outs):
         return ufunc(*[_numpy(x) for x in inputs], where=_numpy(where), **kwargs)
     model = next((x for x in given if isinstance(x, NdArray) and x.shape == shape), None)
-    made = [None] * ufunc.nout if all(out is not None for out in outs) and outs else _new(ufunc, given[:-1], shape, kwargs, model)
+    made = [None] * ufunc.nout if all(out is not None for out in outs) and outs else _new(ufunc, given[:-1], shape, kwargs, model, where is not True)
     results = tuple(new if old is None else old for old, new in zip(outs or [None] * ufunc.nout, made, strict=True))
 
     blocked = next((out for out in results if isinstance(out, NdArray) and out.descriptor.inner_blocks), None)
@@ -289,8 +289,8 @@ def _meets(x: Any, outs: tuple[Any, ...]) -> bool:
     return False
 
 
-def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict[str, Any], model: NdArray | None) -> list[Any]:
-    """Make new results, of the element types that NumPy gives to arrays without elements."""
+def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict[str, Any], model: NdArray | None, cleared: bool) -> list[Any]:
+    """Make new results, of the element types that NumPy gives to arrays without elements; zeros if `cleared`."""
     none = [np.empty(0, dtypes.numpy_dtype(x.dtype)) if not isinstance(x, _WEAK) and x.shape else _numpy(x) for x in given]
     found = ufunc(*none, **kwargs)
     made: list[Any] = []
@@ -298,9 +298,9 @@ def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict
         if not _is_known(result.dtype):
             made.append(np.zeros(shape, result.dtype))
         elif model is not None:
-            made.append(_like(model, result.dtype, keep_fill=True))
+            made.append(_like(model, result.dtype, keep_fill=True, cleared=cleared))
         else:
-            made.append(creation.zeros(shape, result.dtype))
+            made.append((creation.zeros if cleared else creation.empty)(shape, result.dtype))
     return made
 
 

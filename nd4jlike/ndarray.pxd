@@ -24,6 +24,9 @@ cdef class NdArray(_Operators):
 # A view of `base` under another descriptor of the same buffer; the caller has checked that it fits.
 cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor)
 
+# A new array for whoever writes all its elements: they hold anything, its padding is zero (ADR 0002).
+cdef NdArray unwritten(ShapeDescriptor descriptor)
+
 # NdArray as it is; anything that exports a buffer wrapped zero-copy. Others, and copies, are for `nd4jlike.asarray`.
 cdef NdArray as_ndarray(object x)
 

@@ -302,8 +302,24 @@ cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
     return made
 
 
-cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill):
-    """Zeros in the layout of `x`, or dense ones where `x` is a part of a buffer; `keep_fill`: the padding holds what that of `x` is known to."""
+cdef Buffer memory_for(ShapeDescriptor descriptor, bint cleared):
+    """New memory; `cleared`: its elements are zero, as its padding always is."""
+    cdef Py_ssize_t cells = descriptor.allocLength(), itemsize = descriptor.layout.itemsize
+    return allocate(cells * itemsize, descriptor.layout.offset * itemsize, ALIGNMENT, cleared or cells != descriptor.layout.length)
+
+
+cdef NdArray unwritten(ShapeDescriptor descriptor):
+    cdef NdArray made
+    if not is_whole(&descriptor.layout):
+        return NdArray(descriptor)
+    made = NdArray.__new__(NdArray)
+    made.descriptor = descriptor
+    made.buffer = memory_for(descriptor, False)
+    return made
+
+
+cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill, bint cleared):
+    """An array in the layout of `x`, or dense where `x` is a part of a buffer; `keep_fill`: the padding holds what that of `x` is known to."""
     cdef NdArray made = NdArray.__new__(NdArray)
     cdef ShapeDescriptor layout = x.descriptor
     cdef Walk walk
@@ -312,7 +328,7 @@ cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill):
     elif layout.dtype is not dtype:
         layout = layout.astype(dtype)
     made.descriptor = layout
-    made.buffer = allocate(layout.allocLength() * layout.layout.itemsize, layout.layout.offset * layout.layout.itemsize, ALIGNMENT)
+    made.buffer = memory_for(layout, cleared)
     if keep_fill and x.buffer.fill_bits and x.buffer.fill_known and not x.buffer.shared_with_others and layout.dtype is x.descriptor.dtype:
         walk_padding(&walk, &layout.layout, made.buffer.data, FILL, HALO | TAIL, x.buffer.fill_bits)
         made.buffer.fill_bits = x.buffer.fill_bits
@@ -443,7 +459,7 @@ cdef object plain_call(object ufunc, tuple inputs, dict kwargs):
             if len(_results) >= 1000:
                 _results.clear()
             _results[key] = dtype
-        target = laid_out_like(model, dtype, True)
+        target = laid_out_like(model, dtype, True, False)
     ufunc(*views, out=elements(view_of(target, target.descriptor.exploded())))
     return target
 
@@ -523,7 +539,7 @@ cdef class NdArray(_Operators):
                 status = descriptor.validate()
                 if status & ~ShapeStatus.INCORRECT_EWS:
                     raise LayoutError(f"no memory can be laid out so: {status.explain()}", status)
-            memory = allocate(needed, descriptor.layout.offset * itemsize, ALIGNMENT)
+            memory = memory_for(descriptor, True)
         else:
             memory = wrap(buffer)
             if memory.nbytes < needed:
@@ -1016,7 +1032,7 @@ cdef class NdArray(_Operators):
             return view_of(self, make_descriptor(self.dtype, self.descriptor.order, axes, reshaped.shape, strides, None, start, none, none, ()))
         if copy is False:
             raise UnsupportedLayoutError(f"no strides describe shape {wanted} of {self.descriptor!r}; a copy is needed, and copy=False forbids it")
-        made = NdArray(ShapeDescriptor(self.dtype, "c", reshaped.shape))
+        made = unwritten(ShapeDescriptor(self.dtype, "c", reshaped.shape))
         np.copyto(elements(made), reshaped)
         return made
 
@@ -1036,7 +1052,7 @@ cdef class NdArray(_Operators):
         True
         """
         cdef ShapeDescriptor mine = self.descriptor
-        cdef NdArray made = laid_out_like(self, mine.dtype, False)
+        cdef NdArray made = laid_out_like(self, mine.dtype, False, False)
         if made.descriptor is mine:
             memcpy(made.buffer.data, self.buffer.data, <size_t> made.buffer.nbytes)
             made.buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
@@ -1071,7 +1087,7 @@ cdef class NdArray(_Operators):
         dtype('int8')
         """
         cdef ShapeDescriptor layout = self.descriptor
-        made = laid_out_like(self, dtypes.dtype(dtype), False)
+        made = laid_out_like(self, dtypes.dtype(dtype), False, False)
         values = decoded(self) if isinstance(layout.dtype, dtypes.BFloat16) else gathered(self)
         if not isinstance(made.dtype, dtypes.BFloat16):
             values = values.astype(made.dtype)
@@ -1138,7 +1154,7 @@ def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill)
     if type(memory) is not bytes or readonly:
         wrapped.readonly = wrapped.readonly or readonly
         return wrapped
-    made = NdArray(descriptor)
+    made = unwritten(descriptor)
     memcpy(made.buffer.data, wrapped.buffer.data, <size_t> made.buffer.nbytes)
     made.buffer.fill_known = fill is not None
     made.buffer.fill_bits = fill or 0
@@ -1158,9 +1174,14 @@ def _from_dlpack(x, capsule):
     return made
 
 
-def _like(NdArray x not None, dtype, *, bint keep_fill=False):
-    """Zeros in the layout of `x`; dense where no memory can be laid out so."""
-    return laid_out_like(x, dtypes.dtype(dtype), keep_fill)
+def _like(NdArray x not None, dtype, *, bint keep_fill=False, bint cleared=True):
+    """Zeros in the layout of `x`, or elements that hold anything; dense where no memory can be laid out so."""
+    return laid_out_like(x, dtypes.dtype(dtype), keep_fill, cleared)
+
+
+def _unwritten(ShapeDescriptor descriptor not None):
+    """An array whose elements hold anything; its padding is zero."""
+    return unwritten(descriptor)
 
 
 def _exploded(NdArray x not None):

@@ -2,11 +2,10 @@
 
 cimport cython
 
-from nd4jlike.buffer cimport allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
 from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, block_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
-from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits
+from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits, unwritten
 
 import operator
 
@@ -119,14 +118,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         elif target.buffer.fill_bits != bits:
             target.buffer.fill_known = False
     else:
-        if type(layout) is str:
-            # What a tag makes needs no check.
-            target = NdArray.__new__(NdArray)
-            target.descriptor = call.target
-            target.buffer = allocate(call.target.allocLength() * call.target.layout.itemsize, 0, ALIGNMENT)
-        else:
-            target = NdArray(call.target)
-        out = target
+        target = out = unwritten(call.target)
         if bits:
             target.fill_padding(call.fill_value)
 

@@ -3,6 +3,10 @@
 import array
 import mmap
 import operator
+import os
+import platform
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -506,3 +510,31 @@ def test_d14_repr():
     assert "..." in repr(nd.zeros(1000))
     assert "layout='aBcd8b'" in repr(NdArray(ShapeDescriptor.from_tag((1, 3, 1, 1), "nChw8c")))
     assert repr(x.buffer) == "<nd4jlike.Buffer of 8 bytes, writable, our own>"
+
+
+# Under an allocator that fills what it gives out.
+WRITTEN_WHOLE = """
+import numpy as np, nd4jlike as nd
+kept = np.asarray(nd.empty((50, 40), "uint8"))
+assert kept.any(), "the allocator does not fill"
+for padded in (nd.empty((5, 4), paddings=(2, 3)), nd.empty_like(nd.NdArray(nd.ShapeDescriptor.from_tag((1, 17, 3, 3), "nChw8c")))):
+    assert padded.check_padding()
+x = nd.arange(4000).reshape(2, 10, 10, 20)
+expected = np.arange(4000, dtype=np.float32).reshape(2, 10, 10, 20)
+assert np.array_equal(x.copy(), expected) and np.array_equal(x.astype("int32"), expected) and np.array_equal(x + 1, expected + 1)
+assert np.array_equal(nd.reorder(x, "nChw8c"), expected) and nd.reorder(x, "nChw8c").check_padding()
+assert np.array_equal(np.add(x, 1, where=expected > 7), np.where(expected > 7, expected + 1, 0))
+assert not np.asarray(nd.zeros_like(x)).any() and not np.asarray(nd.create((50, 40))).any()
+weights = np.ones((3, 3, 20, 1), np.float32)
+for stride in (1, 3):
+    y = np.zeros((2, (9 + stride) // stride, (9 + stride) // stride, 20), np.float32)
+    assert nd.depthwise_conv2d(nd.zeros_like(x), weights, stride=stride).shape == y.shape
+    assert np.array_equal(nd.depthwise_conv2d(nd.zeros_like(x), weights, stride=stride), y)
+    assert not any(np.asarray(grad).any() for grad in nd.depthwise_conv2d_backward(y, x, weights, stride=stride))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="MALLOC_PERTURB_ is glibc's")
+def test_d15_what_is_written_as_a_whole_is_not_cleared_before():
+    """D15: What is about to be written as a whole is not cleared before: the elements of results, copies and `empty` start with what the memory held."""
+    subprocess.run([sys.executable, "-c", WRITTEN_WHOLE], env=os.environ | {"MALLOC_PERTURB_": "90"}, check=True)
