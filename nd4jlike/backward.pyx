@@ -4,7 +4,7 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport ShapeDescriptor
@@ -35,7 +35,7 @@ cdef enum:
     # What all phases read and write before the next rows: it stays in a second-level cache.
     BAND_BYTES = 256 << 10
     CELL = 4
-    CACHED_WALKS = 64
+    CACHED = 64
 
 cdef object SINGLE = np.dtype("float32")
 cdef tuple NAMES = ("input", "weights", "bias")
@@ -110,7 +110,7 @@ cdef void run_band(const ByInput *job, char *scratch, Py_ssize_t image, Py_ssize
     cdef const Problem *problem
     cdef const char *x
     cdef char *y
-    cdef Py_ssize_t i, row, rows, column, line, base
+    cdef Py_ssize_t i, row, rows, line, base
     if job.blank:
         for row in range(first * job.step, min(job.height, last * job.step)):
             clear(job, <float *> job.result + image * job.strides[0] + row * job.strides[1])
@@ -129,11 +129,10 @@ cdef void run_band(const ByInput *job, char *scratch, Py_ssize_t image, Py_ssize
         line = problem.y_strides[1]
         job.family.run(problem, x, scratch - first * line * CELL, scratch + job.sum_bytes, base + first, base + rows)
         for row in range(first, rows):
-            for column in range(problem.out_width):
-                job.table.sum_groups(
-                    <const float *> scratch + (row - first) * line + column * problem.channels,
-                    <float *> y + image * job.strides[0] + row * phase.row + column * phase.column, job.channels, job.strides[3], job.multiplier,
-                )
+            job.table.sum_groups(
+                <const float *> scratch + (row - first) * line, <float *> y + image * job.strides[0] + row * phase.row, problem.out_width,
+                phase.column, job.channels, job.strides[3], job.multiplier,
+            )
 
 
 cdef void run_steps(const void *context, Py_ssize_t begin, Py_ssize_t end, int place) noexcept nogil:
@@ -268,7 +267,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     if by_bias is None and "bias" in needs:
         by_bias = unwritten(DescriptorType(SINGLE, "c", shapes[2]))
     if by_input is None and "input" in needs:
-        by_input = unwritten(from_tag(layout.shape, letters(layout.axes), SINGLE))
+        by_input = unwritten(dense_in_order(layout))
 
     if "weights" in needs or "bias" in needs:
         in_place = by_weights is not None and weights_format == "HWCM" and np.asarray(by_weights).flags.c_contiguous
@@ -290,8 +289,9 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     ])
 
 
-# How a window walks, and where it comes back from: what is needed again and again, oldest first.
+# How a window walks, and where it comes back from, and descriptors of results: what is needed again and again, oldest first.
 cdef dict walks = {}
+cdef dict results = {}
 cdef dict loaded = {}
 _BackwardWalk = namedtuple("_BackwardWalk", ("out", "before", "stride", "dilation", "down", "across"))
 
@@ -303,10 +303,25 @@ cdef object walk_of(tuple key):
         window = geometry.Window(*key[:4])
         walk = window.over(key[4])
         found = _BackwardWalk(walk.out, walk.before, window.stride, window.dilation, window.phases(0, key[4][0], walk), window.phases(1, key[4][1], walk))
-        if len(walks) >= CACHED_WALKS:
-            walks.pop(next(iter(walks)), None)
-        walks[key] = found
+        keep(walks, key, found)
     return found
+
+
+cdef ShapeDescriptor dense_in_order(ShapeDescriptor x):
+    """The dense layout of the shape and memory order of `x`."""
+    found = results.get(x)
+    if found is None:
+        found = from_tag(x.shape, letters(x.axes), SINGLE)
+        keep(results, x, found)
+    return found
+
+
+cdef int keep(dict cache, object key, object value) except -1:
+    """Put it in, the oldest out."""
+    if len(cache) >= CACHED:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = value
+    return 0
 
 
 cdef tuple tables(object isa):
@@ -329,8 +344,7 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
     cdef const KernelTable *depthwise = <const KernelTable *> PyCapsule_GetPointer(families[0], "nd4jlike.kernels.KernelTable")
     cdef Requantization none
     cdef Problem *problem
-    cdef NdArray values
-    cdef Buffer packed, memory
+    cdef Buffer memory, taps, packed
     cdef list keeps = []
     cdef Py_ssize_t count = grad.descriptor.shape[axes[3]], steps_across = walk.stride[1], row, i, axis, widest = 0
     cdef int parts
@@ -348,16 +362,16 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
     job.blank = len(walk.down) * len(walk.across) < min(job.step, job.height) * min(steps_across, job.width)
     memory = allocate(max(1, len(walk.down) * len(walk.across)) * <Py_ssize_t> sizeof(Phase), 0, ALIGNMENT, True)
     job.phases = <Phase *> memory.data
+    taps = allocate(filters.nbytes, 0, ALIGNMENT, False)
 
     for down in walk.down:
         for across in walk.across:
             problem = &job.phases[job.count].problem
-            part = np.ascontiguousarray(filters[down.taps, across.taps][::-1, ::-1])
             problem.element = FLOAT32
             problem.batch, problem.channels, problem.multiplier = job.batch, count, 1
             problem.height, problem.width = down.extent, across.extent
             problem.out_height, problem.out_width = down.pixels, across.pixels
-            problem.kernel_height, problem.kernel_width = part.shape[0], part.shape[1]
+            problem.kernel_height, problem.kernel_width = turned(filters, down.taps, across.taps, <float *> taps.data)
             problem.stride_height = problem.stride_width = 1
             problem.dilation_height, problem.dilation_width = down.dilation, across.dilation
             problem.pad_top, problem.pad_left = down.pad, across.pad
@@ -374,8 +388,7 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
                 widest = max(widest, problem.out_width * count)
             packed = allocate(job.family.packed_bytes(problem), 0, ALIGNMENT, True)
             keeps.append(packed)
-            values = as_ndarray(part)
-            job.family.pack(problem, values.data(), NULL, &none, packed.data)
+            job.family.pack(problem, taps.data, NULL, &none, packed.data)
             problem.packed = packed.data
             job.scratch_bytes = max(job.scratch_bytes, job.family.scratch_bytes(problem))
             job.count += 1
@@ -395,6 +408,21 @@ cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters,
 
     free(job.scratch)
     return 0
+
+
+cdef tuple turned(const float[:, :, ::1] filters, object rows, object columns, float *target):
+    """Taps in slices of the filter's rows and columns, turned by 180 degrees, one after the other; returns how many rows and columns they are."""
+    cdef Py_ssize_t first_row = rows.start, row_step = rows.step, first_column = columns.start, column_step = columns.step
+    cdef Py_ssize_t height = (filters.shape[0] - first_row + row_step - 1) // row_step
+    cdef Py_ssize_t width = (filters.shape[1] - first_column + column_step - 1) // column_step
+    cdef Py_ssize_t row, column, channels = filters.shape[2]
+    for row in range(height):
+        for column in range(width):
+            memcpy(
+                target + ((height - 1 - row) * width + width - 1 - column) * channels,
+                &filters[first_row + row * row_step, first_column + column * column_step, 0], channels * CELL,
+            )
+    return height, width
 
 
 cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object walk, tuple families, NdArray weights, NdArray bias,

@@ -124,7 +124,7 @@ def test_d7_unknown(monkeypatch):
 @pytest.mark.skipif(len(LEVELS) == 1, reason="one instruction set only")
 def test_d7_not_supported(monkeypatch):
     """D7: not supported by this machine."""
-    monkeypatch.setattr(cpu, "supported", lambda: ("baseline",))
+    monkeypatch.setattr(dispatch, "supported", lambda: ("baseline",))
     with pytest.raises(IsaError, match=r"^isa='avx2': not supported by this machine; available: baseline$"):
         dispatch.load("depthwise", "avx2")
     assert dispatch.chosen() == "baseline"
@@ -133,7 +133,7 @@ def test_d7_not_supported(monkeypatch):
 @pytest.mark.skipif(len(LEVELS) == 1, reason="one instruction set only")
 def test_d7_not_compiled(monkeypatch):
     """D7: not compiled."""
-    monkeypatch.setattr(cpu, "supported", lambda: LEVELS)
+    monkeypatch.setattr(dispatch, "supported", lambda: LEVELS)
     monkeypatch.setattr(dispatch, "compiled", lambda: ("baseline",))
     with pytest.raises(IsaError, match=r"^isa='avx2': not compiled; available: baseline$"):
         dispatch.load("depthwise", "avx2")

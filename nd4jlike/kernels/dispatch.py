@@ -14,9 +14,10 @@ __all__ = ["available", "chosen", "compiled", "downwards", "load", "supported"]
 
 ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
 
-# The folder of the kernels is looked into once: it does not change while Python runs.
+# The folder of the kernels and the machine are looked at once: they do not change while Python runs.
 _MODULES = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
 _COMPILED = tuple(isa for isa in cpu.levels() if f"_depthwise_{isa}" in _MODULES)
+_SUPPORTED = cpu.supported()
 
 
 def compiled() -> tuple[str, ...]:
@@ -50,7 +51,7 @@ def supported() -> tuple[str, ...]:
     >>> "baseline" in dispatch.supported()
     True
     """
-    return cpu.supported()
+    return _SUPPORTED
 
 
 def available() -> tuple[str, ...]:

@@ -168,27 +168,30 @@ static inline void move_sums(double *target, float *source, ptrdiff_t count)
     }
 }
 
-/* target[i] = the sum of `group` numbers from source[i * group] on. */
-WORD void sum_groups_of(const float *source, float *target, ptrdiff_t count, ptrdiff_t pitch, const ptrdiff_t group)
+/* target[i * pitch] = the sum of the next `group` numbers of the source, `count` times for each of the pixels, which are `step` apart. */
+WORD void sum_groups_of(
+    const float *restrict source, float *restrict target, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t count, ptrdiff_t pitch, const ptrdiff_t group)
 {
-    for (ptrdiff_t i = 0; i < count; i++) {
-        float sum = source[i * group];
-        for (ptrdiff_t j = 1; j < group; j++)
-            sum += source[i * group + j];
-        target[i * pitch] = sum;
-    }
+    for (; pixels > 0; pixels--, target += step)
+        for (ptrdiff_t i = 0; i < count; i++, source += group) {
+            float sum = source[0];
+            for (ptrdiff_t j = 1; j < group; j++)
+                sum += source[j];
+            target[i * pitch] = sum;
+        }
 }
 
-static inline void sum_groups_f32(const float *restrict source, float *restrict target, ptrdiff_t count, ptrdiff_t pitch, ptrdiff_t group)
+static inline void sum_groups_f32(
+    const float *source, float *target, ptrdiff_t pixels, ptrdiff_t step, ptrdiff_t count, ptrdiff_t pitch, ptrdiff_t group)
 {
     if (group == 2 && pitch == 1)
-        sum_groups_of(source, target, count, 1, 2);
+        sum_groups_of(source, target, pixels, step, count, 1, 2);
     else if (group == 4 && pitch == 1)
-        sum_groups_of(source, target, count, 1, 4);
+        sum_groups_of(source, target, pixels, step, count, 1, 4);
     else if (group == 8 && pitch == 1)
-        sum_groups_of(source, target, count, 1, 8);
+        sum_groups_of(source, target, pixels, step, count, 1, 8);
     else
-        sum_groups_of(source, target, count, pitch, group);
+        sum_groups_of(source, target, pixels, step, count, pitch, group);
 }
 
 #endif

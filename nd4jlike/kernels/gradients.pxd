@@ -16,5 +16,7 @@ cdef struct GradientTable:
     void (*sum)(
         const Problem *problem, const float *x, const float *grad, float *weights, float *bias, void *scratch, Py_ssize_t begin, Py_ssize_t end,
     ) noexcept nogil
-    # target[i*pitch] = sum of `group` numbers from source[i*group] on.
-    void (*sum_groups)(const float *source, float *target, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group) noexcept nogil
+    # A row of pixels `step` apart: target[i*pitch] = sum of the next `group` numbers of the source, `count` times for each pixel.
+    void (*sum_groups)(
+        const float *source, float *target, Py_ssize_t pixels, Py_ssize_t step, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group,
+    ) noexcept nogil

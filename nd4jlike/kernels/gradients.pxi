@@ -27,7 +27,7 @@ cdef extern from "gradients.h" nogil:
     Adder adders[8][3][2][2]
     int part_rows[8]
     void move_sums(double *target, float *source, Py_ssize_t count)
-    void sum_groups_f32(const float *source, float *target, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group)
+    void sum_groups_f32(const float *source, float *target, Py_ssize_t pixels, Py_ssize_t step, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group)
 
 cdef enum:
     CELL = 4
@@ -207,8 +207,10 @@ cdef void sum_blocks(
                 bias[first + lane] = <float> totals[(block * vectors + job.taps) * LANES + lane]
 
 
-cdef void sum_groups(const float *source, float *target, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group) noexcept nogil:
-    sum_groups_f32(source, target, count, pitch, group)
+cdef void sum_groups(
+    const float *source, float *target, Py_ssize_t pixels, Py_ssize_t step, Py_ssize_t count, Py_ssize_t pitch, Py_ssize_t group,
+) noexcept nogil:
+    sum_groups_f32(source, target, pixels, step, count, pitch, group)
 
 
 cdef GradientTable table
