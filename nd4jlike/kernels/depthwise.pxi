@@ -1,6 +1,6 @@
 # The depthwise kernels: one text, compiled once for each instruction set (ADR 0004).
 from cpython.pycapsule cimport PyCapsule_New
-from libc.math cimport NAN, ceil, floor
+from libc.math cimport INFINITY, NAN, ceil, floor
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.problem cimport (

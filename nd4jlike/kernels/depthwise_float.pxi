@@ -19,14 +19,23 @@ cdef extern from "taps.h" nogil:
         unsigned long long outside
         Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back
         bint spread
+        const vf32 *limits
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
-    ctypedef void (*Tiles)(
-        const Tile *tile, const vf32 *limits, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, const char *x, char *y,
-    ) noexcept nogil
-    Tiles tiles_table[4][8][3][2]
-    Tiles tiles_of_any_taps, tiles_of_any_stride
+    ctypedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, Py_ssize_t lanes, Py_ssize_t count) noexcept nogil
+    const int INSIDE
+    const int ANYWHERE
+    const int SPREAD
+    const int EVERY
+    const int VARIANTS
+    const OneTile tiles_table[4][8][3][2][8]
+    const OneTile tiles_of_any_taps[8]
+    const OneTile tiles_of_any_stride[8]
+    int where_of(const Tile *tile, int columns)
+    bint every_row(const Tile *tile)
+    void run_tiles(
+        const Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
 
 cdef enum:
     # Output columns of a large image.
@@ -35,6 +44,8 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     # Input rows that neighbouring tiles share: they stay in a second-level cache.
     SHARED_BYTES = 512 << 10
+    # Places of tiles along a row that are found before its rows are walked.
+    PLACES = 16
 
 
 # One axis: outputs p, p + phases, .. are a phase; `step` is the stride within it, in steps of the dilation.
@@ -59,7 +70,7 @@ cdef struct Rows:
     bint overlapped
     bint wide
     int columns
-    Tiles tiles
+    const OneTile *tiles
 
 
 cdef inline Line line_of(
@@ -109,7 +120,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     if swapped:
         job.down, job.across = job.across, job.down
     general = (
-        job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES or tiles_table[problem.element][job.across.taps][job.across.step][False] == NULL
+        job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES
+        or tiles_table[problem.element][job.across.taps][job.across.step][False][ANYWHERE] == NULL
     )
     if general and (problem.element != FLOAT32 or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
@@ -133,9 +145,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.wide = not job.spread and not swapped and not general and wide_pays(&job.across)
     job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
     if general:
-        job.tiles = tiles_of_any_taps if job.across.step == 1 else tiles_of_any_stride
+        job.tiles = &tiles_of_any_taps[0] if job.across.step == 1 else &tiles_of_any_stride[0]
     else:
-        job.tiles = tiles_table[problem.element][job.across.taps][job.across.step][job.wide]
+        job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
 
@@ -175,17 +187,54 @@ cdef inline unsigned long long first_bits(Py_ssize_t count) noexcept nogil:
     return (<unsigned long long> 1 << count) - 1
 
 
-cdef inline void place_columns(const Line *line, Tile *tile, Py_ssize_t column, Py_ssize_t outputs, int tile_columns) noexcept nogil:
-    """Which input columns outputs of one phase leave out, from `column` on."""
-    cdef Py_ssize_t position = column * line.stride - line.pad
-    cdef int reach, begin, end
-    tile.stored = <int> min(outputs, tile_columns)
-    reach = <int> ((tile.stored - 1) * line.step + line.taps)
-    begin = <int> min(reach, divide_up(-position, line.dilation))
-    end = <int> max(begin, min(reach, divide_up(line.extent - position, line.dilation)))
-    tile.outside = first_bits(begin) | ~first_bits(end)
-    # Inputs behind those of a full tile are nobody's.
-    tile.outside &= first_bits((tile_columns - 1) * line.step + line.taps)
+# Tiles side by side that leave out the same input columns.
+cdef struct Place:
+    # From the first pixel of a row of inputs and of outputs, in bytes.
+    Py_ssize_t x, y
+    Py_ssize_t count
+    unsigned long long outside
+    int stored
+    # With any rows; with all of them inside.
+    OneTile some, whole
+
+
+cdef Py_ssize_t find_places(
+    const Rows *job, Tile *tile, Place *places, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *phase, Py_ssize_t *done,
+) noexcept nogil:
+    """The next places of a row of outputs first to last, at most PLACES; `phase` and `done`, 0 at first, tell how far they reach."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t found = 0, outputs, column, position, reach, begin, end
+    cdef int where
+    while phase[0] < min(across.phases, last - first) and found < PLACES:
+        outputs = divide_up(last - first - phase[0], across.phases)
+        # The last tile computes some outputs again, which is cheaper than a narrower one.
+        if done[0] + job.columns > outputs:
+            done[0] = max(0, outputs - job.columns)
+        column = first + phase[0] + done[0] * across.phases
+        position = column * across.stride - across.pad
+        tile.stored = <int> min(outputs - done[0], job.columns)
+        # Inputs behind those of a full tile are nobody's.
+        reach = (tile.stored - 1) * across.step + across.taps
+        begin = min(reach, divide_up(-position, across.dilation))
+        end = max(begin, min(reach, divide_up(across.extent - position, across.dilation)))
+        tile.outside = (first_bits(begin) | ~first_bits(end)) & first_bits((job.columns - 1) * across.step + across.taps)
+        where = where_of(tile, job.columns)
+        places.x, places.y = position * across.x, column * across.y
+        places.outside, places.stored, places.count = tile.outside, tile.stored, 1
+        if where == INSIDE:
+            # Of the outputs from here on that reach beyond nothing.
+            end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
+            places.count = min(outputs - done[0], end) // job.columns
+        places.some = places.whole = job.tiles[where + (SPREAD if job.spread else 0)]
+        if not job.spread and where < ANYWHERE and job.tiles[EVERY + where] != NULL:
+            places.whole = job.tiles[EVERY + where]
+        done[0] += places.count * job.columns
+        if done[0] >= outputs:
+            phase[0] += 1
+            done[0] = 0
+        places += 1
+        found += 1
+    return found
 
 
 cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step, Py_ssize_t itemsize) noexcept nogil:
@@ -199,9 +248,11 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, phase, column, outputs, inside, done, count, x_shift, y_shift
-    cdef int columns = job.columns
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, found, phase, done, x_shift, y_shift, i
+    cdef bint whole
     cdef const char *x_row
+    cdef char *y_row
+    cdef Place places[PLACES]
     cdef Tile tile
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
     chunk = (down.taps + 2 * down.step) * across.extent * across.x
@@ -229,44 +280,38 @@ cdef void run_image(
         tile.tail_lanes = job.channels % LANES
     tile.spread = job.spread
     tile.taps, tile.stride = <int> across.taps, <int> across.step
-    while block < job.blocks:
-        x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
-        y_shift = block_shift(block, job.y_vectors, job.y_step, job.itemsize)
-        for row_phase in range(min(down.phases, end - begin)):
-            row = begin + row_phase
-            while row < end:
-                place_rows(down, &tile, row, row + down.phases < end)
-                x_row = x + (row * down.stride - down.pad) * down.x
-                for phase in range(min(across.phases, last - first)):
-                    outputs = divide_up(last - first - phase, across.phases)
-                    # The outputs from here on that reach beyond nothing on the right.
-                    column = first + phase
-                    inside = divide_up(across.extent - (across.taps - 1) * across.dilation + across.pad - column * across.stride, across.stride * across.phases)
-                    inside = min(outputs, inside)
-                    done = 0
-                    while done < outputs:
-                        # The last tile computes some outputs again, which is cheaper than a narrower one.
-                        if done + columns > outputs:
-                            done = max(0, outputs - columns)
-                        column = first + phase + done * across.phases
-                        place_columns(across, &tile, column, outputs - done, columns)
-                        count = 1
-                        if tile.outside == 0 and inside - done > columns:
-                            count = (inside - done) // columns
-                        job.tiles(
-                            &tile, limits, blocks, block, min(block + chunk, job.blocks), count,
-                            x_row + ((column * across.stride - across.pad) * across.x + x_shift),
-                            y + (row * down.y + column * across.y + y_shift),
+    tile.limits = limits
+    phase = done = 0
+    while True:
+        found = find_places(job, &tile, places, first, last, &phase, &done)
+        if found == 0:
+            break
+        block = 0
+        while block < job.blocks:
+            x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
+            y_shift = block_shift(block, job.y_vectors, job.y_step, job.itemsize)
+            for row_phase in range(min(down.phases, end - begin)):
+                row = begin + row_phase
+                while row < end:
+                    place_rows(down, &tile, row, row + down.phases < end)
+                    whole = every_row(&tile)
+                    x_row = x + ((row * down.stride - down.pad) * down.x + x_shift)
+                    y_row = y + (row * down.y + y_shift)
+                    for i in range(found):
+                        tile.outside, tile.stored = places[i].outside, places[i].stored
+                        run_tiles(
+                            &tile, places[i].whole if whole else places[i].some, blocks, block, min(block + chunk, job.blocks), places[i].count, job.columns,
+                            x_row + places[i].x, y_row + places[i].y,
                         )
-                        done += count * columns
-                row += 2 * down.phases
-        block += chunk
+                    row += 2 * down.phases
+            block += chunk
 
 
 cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
     cdef vf32 limits[2]
+    cdef const vf32 *clamp = limits if problem.float_min > -INFINITY or problem.float_max < INFINITY else NULL
     cdef Py_ssize_t image, row, rows
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
     limits[LOW] = splat_f32(problem.float_min)
@@ -277,12 +322,12 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         rows = min(problem.out_height - row, end - begin)
         if swapped:
             run_image(
-                job, limits, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
                 0, 1, row, row + rows,
             )
         else:
             run_image(
-                job, limits, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
                 row, row + rows, 0, problem.out_width,
             )
         begin += rows

@@ -8,6 +8,7 @@
 
 #include "simd.h"
 
+
 /* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
  * any taps and any stride, but loads an input for each output that it reaches. */
 enum { NARROW_TILE = 4, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
@@ -28,7 +29,7 @@ typedef struct {
     int step;
     /* Output rows, 1 or 2, and columns that are stored. */
     int rows, stored;
-    /* Taps in a row and stride, for the general tile. */
+    /* Taps in a row and stride. */
     int taps, stride;
     /* Input columns that are left out, a bit each. */
     unsigned long long outside;
@@ -38,6 +39,8 @@ typedef struct {
     ptrdiff_t back;
     /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
     int spread;
+    /* Of outputs; NULL: none. */
+    const vf32 *limits;
 } Tile;
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
@@ -53,17 +56,39 @@ enum { SPREAD_INDEX, SPREAD_SOURCE, SPREAD_VECTORS };
 
 #define ITEM_BYTES(element) ((element) == FLOAT32 ? 4 : 2)
 
+/* A step in bytes, and 3 of them: loads and stores add a number times 1, 2, 4 or 8 by themselves. Opaque, else the compiler adds step after step. */
+typedef struct {
+    ptrdiff_t one, three;
+} Steps;
+
+WORD Steps steps_of(ptrdiff_t step)
+{
+    Steps steps = {step, 3 * step};
+    __asm__("" : "+r"(steps.three));
+    return steps;
+}
+
+/* The cell of a column, a constant that counts up from 0; `from` goes along, to the last multiple of 4. */
+WORD char *step_to(const char **from, Steps steps, const int column)
+{
+    if (column && column % 4 == 0) {
+        *from += 4 * steps.one;
+        __asm__("" : "+r"(*from));
+    }
+    return (char *)*from + (column % 4 == 3 ? steps.three : column % 4 * steps.one);
+}
+
 /* Some taps of one row of inputs, for one row of outputs or two; NULL: none. Each input is loaded once. */
 WORD void add_taps(
-    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
+    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, Steps steps, unsigned long long outside,
     vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     const int last = (columns - 1) * stride + taps - 1;
 #pragma GCC unroll 32
     for (int column = 0; column <= last; column++) {
+        const char *cell = step_to(&x, steps, column);
         if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
             continue;
-        const char *cell = x + column * x_column;
         vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
 #pragma GCC unroll 8
         for (int tap = 0; tap < taps; tap++) {
@@ -80,30 +105,30 @@ WORD void add_taps(
 
 /* All taps of one row. Any number of them: some at a time, or with any stride one at a time, as if its outputs were neighbours. */
 WORD void add_row(
-    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, ptrdiff_t x_column, unsigned long long outside,
+    vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, Steps steps, unsigned long long outside,
     vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     int tap = 0;
     if (columns != GENERAL_TILE) {
-        add_taps(upper, lower, upper_weights, lower_weights, x, x_column, outside, index, sources, spread, taps, stride, columns, where, element);
+        add_taps(upper, lower, upper_weights, lower_weights, x, steps, outside, index, sources, spread, taps, stride, columns, where, element);
         return;
     }
     if (stride == 1)
 #pragma GCC unroll 1
         for (; tap + TAPS_TOGETHER <= taps; tap += TAPS_TOGETHER)
             add_taps(
-                upper, lower, upper_weights + tap, lower_weights + tap, x + tap * x_column, x_column, outside >> tap, index, sources,
+                upper, lower, upper_weights + tap, lower_weights + tap, x + tap * steps.one, steps, outside >> tap, index, sources,
                 spread, TAPS_TOGETHER, 1, columns, where, element);
-    const ptrdiff_t x_output = stride * x_column;
-    x += tap * x_column;
+    const Steps outputs = steps_of(stride * steps.one);
     outside >>= tap;
 #pragma GCC unroll 1
-    for (; tap < taps; tap++, x += x_column, outside >>= 1) {
+    for (; tap < taps; tap++, outside >>= 1) {
+        const char *from = x + tap * steps.one;
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++) {
+            const char *cell = step_to(&from, outputs, column);
             if (where != INSIDE && (outside >> column * stride & 1))
                 continue;
-            const char *cell = x + column * x_output;
             vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
             if (upper)
                 upper[column] += value * upper_weights[tap];
@@ -114,29 +139,43 @@ WORD void add_row(
 }
 
 WORD void store_outputs(
-    char *y, const vf32 *row, ptrdiff_t y_column, vf32 low, vf32 high, ptrdiff_t lanes, int stored, const int columns, const int where, const int element)
+    char *y, vf32 *row, const Tile *tile, ptrdiff_t lanes, const int columns, const int where, const int element)
 {
+    const Steps steps = steps_of(tile->y_column);
+    const char *from = y;
+    const int stored = tile->stored;
+    if (tile->limits) {
+        const vf32 low = tile->limits[0], high = tile->limits[1];
+#pragma GCC unroll 8
+        for (int column = 0; column < columns; column++)
+            row[column] = at_most_f32(at_least_f32(row[column], low), high);
+    }
     /* One question for all columns. */
     if (lanes == LANES) {
 #pragma GCC unroll 8
-        for (int column = 0; column < columns; column++)
+        for (int column = 0; column < columns; column++) {
+            char *cell = step_to(&from, steps, column);
             if (where != ANYWHERE || column < stored)
-                store_row(y + column * y_column, at_most_f32(at_least_f32(row[column], low), high), LANES, element, 1);
+                store_row(cell, row[column], LANES, element, 1);
+        }
     } else {
 #pragma GCC unroll 8
-        for (int column = 0; column < columns; column++)
+        for (int column = 0; column < columns; column++) {
+            char *cell = step_to(&from, steps, column);
             if (where != ANYWHERE || column < stored)
-                store_row(y + column * y_column, at_most_f32(at_least_f32(row[column], low), high), lanes, element, 0);
+                store_row(cell, row[column], lanes, element, 0);
+        }
     }
 }
 
 /* All taps of one block of channels: bias, then a weight vector for each tap. */
 WORD void one_tile(
-    const Tile *tile, vf32 low, vf32 high, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
+    const Tile *tile, unsigned long long outside, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
     const int spread, const int all_rows, const int taps, const int stride, const int columns, const int where, const int element)
 {
     vf32 upper[WIDE_TILE], lower[WIDE_TILE];
     const ptrdiff_t behind = tile->step * taps;
+    const Steps steps = steps_of(tile->x_column);
     const vf32 *weights;
     const char *from;
     vi32 index = {0};
@@ -154,103 +193,96 @@ WORD void one_tile(
     block++;
     if (all_rows) {
 #pragma GCC unroll 8
-        for (row = 0; row < taps + stride; row++)
+        for (row = 0; row < taps + stride; row++, x += tile->x_row)
             add_row(
-                row < taps ? upper : NULL, row < stride ? NULL : lower, block + row * taps, block + (row - stride) * taps, x + row * tile->x_row,
-                tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
-        store_outputs(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
-        store_outputs(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
+                row < taps ? upper : NULL, row < stride ? NULL : lower, block + row * taps, block + (row - stride) * taps, x, steps, outside, index,
+                sources, spread, taps, stride, columns, where, element);
+        store_outputs(y, upper, tile, lanes, columns, where, element);
+        store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
         return;
     }
     weights = block + tile->upper.begin * taps;
     from = x + tile->upper.begin * tile->x_row;
 #pragma GCC unroll 1
     for (row = tile->upper.begin; row < tile->upper.end; row++, weights += taps, from += tile->x_row)
-        add_row(upper, NULL, weights, NULL, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
-    weights = block + tile->both.begin * taps;
-    from = x + tile->both.begin * tile->x_row;
+        add_row(upper, NULL, weights, NULL, from, steps, outside, index, sources, spread, taps, stride, columns, where, element);
+    if (tile->rows == 2) {
+        weights = block + tile->both.begin * taps;
+        from = x + tile->both.begin * tile->x_row;
 #pragma GCC unroll 1
-    for (row = tile->both.begin; row < tile->both.end; row++, weights += taps, from += tile->x_row)
-        add_row(upper, lower, weights, weights - behind, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
-    weights = block + tile->lower.begin * taps - behind;
-    from = x + tile->lower.begin * tile->x_row;
+        for (row = tile->both.begin; row < tile->both.end; row++, weights += taps, from += tile->x_row)
+            add_row(upper, lower, weights, weights - behind, from, steps, outside, index, sources, spread, taps, stride, columns, where, element);
+        weights = block + tile->lower.begin * taps - behind;
+        from = x + tile->lower.begin * tile->x_row;
 #pragma GCC unroll 1
-    for (row = tile->lower.begin; row < tile->lower.end; row++, weights += taps, from += tile->x_row)
-        add_row(NULL, lower, NULL, weights, from, tile->x_column, tile->outside, index, sources, spread, taps, stride, columns, where, element);
-    store_outputs(y, upper, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
+        for (row = tile->lower.begin; row < tile->lower.end; row++, weights += taps, from += tile->x_row)
+            add_row(NULL, lower, NULL, weights, from, steps, outside, index, sources, spread, taps, stride, columns, where, element);
+    }
+    store_outputs(y, upper, tile, lanes, columns, where, element);
     if (tile->rows == 1)
         return;
-    store_outputs(y + tile->y_row, lower, tile->y_column, low, high, lanes, tile->stored, columns, where, element);
-}
-
-WORD int at_edges(unsigned long long outside, const int taps, const int stride, const int columns)
-{
-    unsigned long long edge = (1u << taps / 2) - 1;
-    return !(outside & ~(edge | edge << ((columns - 1) * stride + taps - taps / 2)));
-}
-
-/* `count` tiles side by side, each with its blocks begin to end before the next; x and y are at channel 0, whatever `begin`. */
-WORD void row_of_tiles(
-    const Tile *shared, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y,
-    const int spread, const int all_rows, const int taps, const int stride, const int columns, const int where, const int element)
-{
-    /* A copy, because the compiler must take a vector that is stored for one that may change the original. */
-    const Tile tile = *shared;
-    const vf32 low = limits[0], high = limits[1];
-    for (; count > 0; count--, x += columns * stride * tile.x_column, y += columns * tile.y_column)
-        for (ptrdiff_t block = begin; block < end; block++) {
-            const int whole = block < tile.whole_blocks;
-            const ptrdiff_t back = block ? tile.back : 0;
-            const char *from = spread ? x : x + (whole ? block * tile.x_block - back : tile.x_tail);
-            one_tile(
-                &tile, low, high, blocks + block * tile.block_vectors, from, y + (whole ? block * tile.y_block - back : tile.y_tail),
-                whole ? LANES : tile.tail_lanes, spread, all_rows, taps, stride, columns, where, element);
-        }
+    store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
 }
 
 /* Whether a tile has two rows of outputs, and all rows that they reach are inside. */
-WORD int every_row(const Tile *tile, const int taps, const int stride)
+WORD int every_row(const Tile *tile)
 {
-    return tile->rows == 2 && tile->upper.begin == 0 && tile->upper.end == stride && tile->both.end == taps && tile->lower.end == taps + stride;
+    return tile->rows == 2 && tile->upper.begin == 0 && tile->upper.end == tile->stride && tile->both.end == tile->taps
+        && tile->lower.end == tile->taps + tile->stride;
 }
 
 /* Filters with variants for such tiles: no loops over rows, each weight loaded once. Others gain nothing, or lose where registers are few. */
 #define WHOLE_ROWS(taps, element) (VECTOR_BYTES > 16 && (taps) == 3 && element == FLOAT32)
 
-typedef void (*Tiles)(
-    const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y);
+/* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
+ * spill those. */
+typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
 
-/* Halves have fewer variants. */
+#define TILE(name, spread, all_rows, taps, stride, columns, where, element) \
+    static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        const unsigned long long outside = tile->outside; \
+        do { \
+            one_tile(tile, outside, block, x, y, lanes, spread, all_rows, taps, stride, columns, where, element); \
+            block += tile->block_vectors; \
+            x += (spread) ? 0 : tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* Variants of a tile: by place, of spread inputs by place, of whole rows by place. */
+enum { SPREAD = ANYWHERE + 1, EVERY = SPREAD + SPREAD, VARIANTS = EVERY + EDGES + 1 };
+
+#define NAME_OF(variant, taps, stride, columns, element) tile_##variant##_##taps##_##stride##_##columns##_##element
 #define TILES(taps, stride, columns, element) \
-    static void tiles_##taps##_##stride##_##columns##_##element( \
-        const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
+    TILE(NAME_OF(inside, taps, stride, columns, element), 0, 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(edges, taps, stride, columns, element), 0, 0, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(any, taps, stride, columns, element), 0, 0, taps, stride, columns, ANYWHERE, element) \
+    TILE(NAME_OF(spread, taps, stride, columns, element), 1, 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(spread_any, taps, stride, columns, element), 1, 0, taps, stride, columns, ANYWHERE, element) \
+    TILE(NAME_OF(whole, taps, stride, columns, element), 0, 1, taps, stride, columns, EDGES, element) TILE(NAME_OF(wholei, taps, stride, columns, element), 0, 1, taps, stride, columns, INSIDE, element)
+
+/* Those that pay; what is not chosen is not compiled. Halves have fewer. */
+#define ROW_OF_TILES(taps, stride, columns, element) \
     { \
-        const int stored = tile->stored == columns, spread = columns != WIDE_TILE && tile->spread; \
-        const int where = stored && tile->outside == 0 ? INSIDE : stored && at_edges(tile->outside, taps, stride, columns) ? EDGES : ANYWHERE; \
-        const int most = columns == WIDE_TILE ? EDGES : INSIDE; \
-        if (WHOLE_ROWS(taps, element) && !spread && where <= most && every_row(tile, taps, stride)) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 1, taps, stride, columns, most, element); \
-        else if (spread && where == INSIDE && element == FLOAT32) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, taps, stride, columns, INSIDE, element); \
-        else if (spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, taps, stride, columns, ANYWHERE, element); \
-        else if (where == INSIDE && !WHOLE_ROWS(taps, element) && (columns == NARROW_TILE || element == FLOAT32)) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, INSIDE, element); \
-        else if (columns == WIDE_TILE || where != ANYWHERE) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, EDGES, element); \
-        else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, taps, stride, columns, ANYWHERE, element); \
+        [INSIDE] = WHOLE_ROWS(taps, element) || (columns == WIDE_TILE && element != FLOAT32) ? NAME_OF(edges, taps, stride, columns, element) \
+                                                                                                    : NAME_OF(inside, taps, stride, columns, element), \
+        [EDGES] = NAME_OF(edges, taps, stride, columns, element), \
+        [ANYWHERE] = columns == WIDE_TILE ? NULL : NAME_OF(any, taps, stride, columns, element), \
+        [SPREAD + INSIDE] = columns == WIDE_TILE     ? NULL \
+                            : element == FLOAT32 ? NAME_OF(spread, taps, stride, columns, element) \
+                                                 : NAME_OF(spread_any, taps, stride, columns, element), \
+        [SPREAD + EDGES] = columns == WIDE_TILE ? NULL : NAME_OF(spread_any, taps, stride, columns, element), \
+        [SPREAD + ANYWHERE] = columns == WIDE_TILE ? NULL : NAME_OF(spread_any, taps, stride, columns, element), \
+        [EVERY + INSIDE] = WHOLE_ROWS(taps, element) ? NAME_OF(wholei, taps, stride, columns, element) : NULL, \
+        [EVERY + EDGES] = WHOLE_ROWS(taps, element) ? NAME_OF(whole, taps, stride, columns, element) : NULL, \
     }
+
 #define GENERAL_TILES(name, stride) \
-    static void name(const Tile *tile, const vf32 *limits, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const char *x, char *y) \
-    { \
-        if (tile->spread) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 1, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
-        else if (tile->stored == GENERAL_TILE && tile->outside == 0) \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32); \
-        else \
-            row_of_tiles(tile, limits, blocks, begin, end, count, x, y, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32); \
-    }
+    TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32) \
+    TILE(name##_any, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
+    TILE(name##_spread, 1, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
+    static const OneTile name[VARIANTS] = {name##_inside, name##_any, name##_any, name##_spread, name##_spread, name##_spread};
 GENERAL_TILES(tiles_of_any_taps, 1)
 GENERAL_TILES(tiles_of_any_stride, tile->stride)
 
@@ -258,26 +290,53 @@ GENERAL_TILES(tiles_of_any_stride, tile->stride)
 #if VECTOR_BYTES > 16
 #define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 1, 7, element) TILES(taps, 2, 4, element) TILES(taps, 2, 7, element)
 #define TABLE_OF_TAPS(taps, element) \
-    [taps] = {[1] = {tiles_##taps##_1_4_##element, tiles_##taps##_1_7_##element}, [2] = {tiles_##taps##_2_4_##element, tiles_##taps##_2_7_##element}}
+    [taps] = { \
+        [1] = {ROW_OF_TILES(taps, 1, 4, element), ROW_OF_TILES(taps, 1, 7, element)}, \
+        [2] = {ROW_OF_TILES(taps, 2, 4, element), ROW_OF_TILES(taps, 2, 7, element)}}
 #else
 #define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 2, 4, element)
-#define TABLE_OF_TAPS(taps, element) [taps] = {[1] = {tiles_##taps##_1_4_##element}, [2] = {tiles_##taps##_2_4_##element}}
+#define TABLE_OF_TAPS(taps, element) [taps] = {[1] = {ROW_OF_TILES(taps, 1, 4, element)}, [2] = {ROW_OF_TILES(taps, 2, 4, element)}}
 #endif
 #define TILES_OF(element) TILES_OF_TAPS(3, element) TILES_OF_TAPS(5, element) TILES_OF_TAPS(7, element)
 TILES_OF_TAPS(1, FLOAT32)
 TILES_OF(FLOAT32)
 
-/* By element type, taps in a row, stride in steps of the dilation, and whether the tile is a wide one. */
+/* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
 #if WIDENS_HALVES
 TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
 #endif
-static const Tiles tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2] = {
+static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
     [FLOAT32] = {TABLE_OF_TAPS(1, FLOAT32), TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
 #if WIDENS_HALVES
     [FLOAT16] = {TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
     [BFLOAT16] = {TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
 #endif
 };
+
+/* Where the inputs of a tile lie. */
+static int where_of(const Tile *tile, int columns)
+{
+    const unsigned long long edge = (1u << tile->taps / 2) - 1;
+    if (tile->stored < columns)
+        return ANYWHERE;
+    return !tile->outside ? INSIDE : tile->outside & ~(edge | edge << ((columns - 1) * tile->stride + tile->taps - tile->taps / 2)) ? ANYWHERE : EDGES;
+}
+
+/* `count` places side by side, each with its blocks begin to end before the next; x and y are at channel 0. */
+static void run_tiles(
+    const Tile *tile, OneTile one, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, int columns, const char *x, char *y)
+{
+    const ptrdiff_t whole = end < tile->whole_blocks ? end : tile->whole_blocks, first = begin == 0 && tile->back ? 1 : begin;
+    const ptrdiff_t shift = first ? tile->back : 0, x_first = tile->spread ? 0 : first * tile->x_block - shift, x_tail = tile->spread ? 0 : tile->x_tail;
+    for (; count > 0; count--, x += columns * tile->stride * tile->x_column, y += columns * tile->y_column) {
+        if (begin < first)
+            one(tile, blocks, x, y, LANES, 1);
+        if (first < whole)
+            one(tile, blocks + first * tile->block_vectors, x + x_first, y + (first * tile->y_block - shift), LANES, whole - first);
+        if (whole < end)
+            one(tile, blocks + tile->whole_blocks * tile->block_vectors, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
+    }
+}
 
 #endif
