@@ -245,6 +245,8 @@ cdef class DepthwiseConv2d:
     cdef const Family *_family
     # By (descriptor of x, descriptor of out, whether the padding of x is read, lead of the channels), oldest first.
     cdef dict _launches
+    # Height, width and channels of the image that was looked at last, and what `_walk` found.
+    cdef tuple _walked
     # By descriptor of x: that of the result where no out is given.
     cdef dict _results
     # The last call: most calls are like the one before, and a comparison of layouts is all they need.
@@ -267,7 +269,7 @@ cdef class DepthwiseConv2d:
 
         given_dtype, weights = numbers(weights, "weights")
         self.dtype = input_dtype(given_dtype, bias, dtype)
-        self._element, packed_from, bias_types = AVAILABLE[self.dtype.name]
+        self._element, packed_from, bias_types = AVAILABLE[dtypes.codes(self.dtype).name]
         weights = np.array(weights, packed_from)
         if (quantization is not None) != (given_dtype in (np.int8, np.uint8)):
             raise LayoutError(f"quantization belongs to int8 and uint8 weights, and they need one: weights of {given_dtype}, quantization={quantization!r}")
@@ -620,10 +622,15 @@ cdef class DepthwiseConv2d:
 
     cdef tuple _walk(self, object height, object width, object channels):
         """How the windows walk over such an image, and the weights they carry."""
+        cdef tuple size = (height, width, channels), last = self._walked
+        if last is not None and last[0] == size:
+            return last[1]
         for reading in self._readings:
             if reading.fits(channels):
                 window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
-                return reading, window.over((height, width))
+                last = size, (reading, window.over((height, width)))
+                self._walked = last
+                return last[1]
         counts = " or ".join([f"a divisor of {r.weights.shape[2]}" if r.channels is None else str(r.channels) for r in self._readings])
         raise LayoutError(f"the input must have the channels of the weights, {counts}: {channels}")
 
@@ -833,9 +840,18 @@ cdef object plain_numbers(object values, str name):
 cdef tuple numbers(object values, str name):
     """The element type, which has kernels, and the numbers as NumPy has them: bfloat16 as float32."""
     values = plain_numbers(values, name)
-    if values.dtype.name not in WEIGHTS or not getattr(values.dtype, "isnative", True):
+    row = row_of(values.dtype)
+    if row is None or row.name not in WEIGHTS:
         raise no_kernel(name, values.dtype)
-    return dtypes.dtype(values.dtype.name), np.asarray(values.astype("float32") if values.dtype.name == "bfloat16" else values)
+    return row.dtype, np.asarray(values.astype("float32") if row.name == "bfloat16" else values)
+
+
+cdef object row_of(object dtype):
+    """The row of an element type in the machine's byte order, or None; NumPy makes the name of one anew each time."""
+    try:
+        return dtypes.codes(dtype)
+    except DTypeError:
+        return None
 
 
 cdef object no_kernel(str name, object dtype):
@@ -855,7 +871,8 @@ cdef object input_dtype(object weights, object bias, object dtype):
 cdef object checked_bias(object bias, tuple types):
     """A copy of one axis, of the last of `types`, all of which a bias may have."""
     bias = plain_numbers(bias, "bias")
-    if bias.dtype.name not in types or not getattr(bias.dtype, "isnative", True):
+    row = row_of(bias.dtype)
+    if row is None or row.name not in types:
         raise DTypeError(f"bias must be {' or '.join(types)} for these weights: {bias.dtype}")
     bias = np.asarray(bias if bias.dtype == types[-1] else bias.astype(types[-1]))
     if bias.ndim not in (1, 2) or bias.size != bias.shape[bias.ndim - 1]:

@@ -1137,7 +1137,8 @@ cdef class ShapeDescriptor:
 
     def __hash__(self):
         if self._hash == -1:
-            self._hash = hash(self.key())
+            # NumPy makes the name of an element type anew each time, which takes longer than all else.
+            self._hash = hash((self.shape, self.strides, self.dtype, self.axes, self.layout.offset, self.paddings, self.inner_blocks))
         return self._hash
 
     def __reduce__(self):

@@ -18,7 +18,6 @@ __all__ = ["reorder"]
 cdef enum:
     # Bytes of a target that are worth another thread: waking one costs some 30 us.
     BYTES_PER_THREAD = 1 << 19
-    CACHED_LAYOUTS = 64
     CACHED_CALLS = 16
     ALIGNMENT = 64  # as every array has it
 
@@ -27,7 +26,6 @@ cdef float LARGEST_FLOAT = 3.4028235e38
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
 
-cdef dict parsed = {}
 # Bits of zero, everywhere.
 cdef Fill zeros
 # The last calls, by the addresses of their layouts: most are like one of the calls before.
@@ -172,10 +170,7 @@ cdef _Call planned(ShapeDescriptor x, ShapeDescriptor out, object layout, object
             raise LayoutError(f"a reorder keeps the shape: x has {x.shape}, the layout {wanted.shape}")
         axes, blocks = wanted.axes, wanted.inner_blocks
     else:
-        found = parsed.get(layout) if type(layout) is str else None
-        axes, blocks = found = tags.parse(layout) if found is None else found
-        if len(parsed) < CACHED_LAYOUTS:
-            parsed[layout] = found
+        axes, blocks = tags.parse(layout)
         wanted = None
     call.change.conversion = conversion_of(x.dtype, element)
     read_quantization(&call.change, scale, zero_point)

@@ -36,6 +36,11 @@ class ParsedTag(NamedTuple):
     blocks: tuple[tuple[int, int], ...]  # (axis, size), outermost first
 
 
+# Tags that were read: the same few come again and again.
+_PARSED: dict[str, ParsedTag] = {}
+_MOST_PARSED = 256
+
+
 def parse(tag: str) -> ParsedTag:
     """Read a tag.
 
@@ -62,6 +67,15 @@ def parse(tag: str) -> ParsedTag:
     """
     if not isinstance(tag, str):
         raise LayoutError(f"a layout tag is a str such as 'nhwc', not {tag!r}")
+    found = _PARSED.get(tag)
+    if found is None:
+        found = _read(tag)
+        if len(_PARSED) < _MOST_PARSED:
+            _PARSED[tag] = found
+    return found
+
+
+def _read(tag: str) -> ParsedTag:
     # Only ASCII letters change their case and nothing else: other alphabets have letters whose lower case is longer, or one of ours.
     lower = "".join(letter.lower() if letter.isascii() else letter for letter in tag)
     lower = _ANOMALIES.get(lower, lower)

@@ -18,6 +18,8 @@ ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
 _MODULES = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
 _COMPILED = tuple(isa for isa in cpu.levels() if f"_depthwise_{isa}" in _MODULES)
 _SUPPORTED = cpu.supported()
+# What was loaded, by the kernel and the instruction sets that were usable.
+_LOADED: dict[tuple[str, tuple[str, ...]], object] = {}
 
 
 def compiled() -> tuple[str, ...]:
@@ -146,10 +148,12 @@ def load(kernel: str, isa: str | None = None) -> object:
     'PyCapsule'
     """
     usable = downwards(isa)
+    if (kernel, usable) in _LOADED:
+        return _LOADED[kernel, usable]
     build = next((name for level in usable if (name := f"_{kernel}_{level}") in _MODULES), None)
     if build is None:
         raise IsaError(f"kernel {kernel!r}: not compiled for {usable[0]}; available: depthwise, gradients and reorder for {', '.join(available())}")
-    table: object = importlib.import_module(f"nd4jlike.kernels.{build}").KERNEL_TABLE
+    table = _LOADED[kernel, usable] = importlib.import_module(f"nd4jlike.kernels.{build}").KERNEL_TABLE
     return table
 
 
