@@ -44,6 +44,8 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     # Input rows that neighbouring tiles share: they stay in a second-level cache.
     SHARED_BYTES = 512 << 10
+    # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
+    BLOCKS_TOGETHER = 4
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -269,6 +271,7 @@ cdef void run_image(
     # Blocks of one vector are that far apart, larger ones are images of their own.
     if job.x_vectors == 1:
         tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
+        chunk = BLOCKS_TOGETHER
     elif job.x_vectors:
         chunk = job.x_vectors
     if job.y_vectors == 1:
