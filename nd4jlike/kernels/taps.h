@@ -232,7 +232,7 @@ WORD int every_row(const Tile *tile)
 }
 
 /* Filters with variants for such tiles: no loops over rows, each weight loaded once. Others gain nothing, or lose where registers are few. */
-#define WHOLE_ROWS(taps, element) (VECTOR_BYTES > 16 && (taps) == 3 && element == FLOAT32)
+#define WHOLE_ROWS(taps, element) (VECTOR_BYTES > 16 && ((taps) == 2 || (taps) == 3) && element == FLOAT32)
 
 /* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
  * spill those. */
@@ -288,17 +288,18 @@ GENERAL_TILES(tiles_of_any_stride, tile->stride)
 
 /* Wide tiles where there is code to spare. */
 #if VECTOR_BYTES > 16
-#define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 1, 7, element) TILES(taps, 2, 4, element) TILES(taps, 2, 7, element)
-#define TABLE_OF_TAPS(taps, element) \
-    [taps] = { \
-        [1] = {ROW_OF_TILES(taps, 1, 4, element), ROW_OF_TILES(taps, 1, 7, element)}, \
-        [2] = {ROW_OF_TILES(taps, 2, 4, element), ROW_OF_TILES(taps, 2, 7, element)}}
+#define TILES_OF_STRIDE(taps, stride, element) TILES(taps, stride, 4, element) TILES(taps, stride, 7, element)
+#define TABLE_OF_STRIDE(taps, stride, element) [stride] = {ROW_OF_TILES(taps, stride, 4, element), ROW_OF_TILES(taps, stride, 7, element)}
 #else
-#define TILES_OF_TAPS(taps, element) TILES(taps, 1, 4, element) TILES(taps, 2, 4, element)
-#define TABLE_OF_TAPS(taps, element) [taps] = {[1] = {ROW_OF_TILES(taps, 1, 4, element)}, [2] = {ROW_OF_TILES(taps, 2, 4, element)}}
+#define TILES_OF_STRIDE(taps, stride, element) TILES(taps, stride, 4, element)
+#define TABLE_OF_STRIDE(taps, stride, element) [stride] = {ROW_OF_TILES(taps, stride, 4, element)}
 #endif
+#define TILES_OF_TAPS(taps, element) TILES_OF_STRIDE(taps, 1, element) TILES_OF_STRIDE(taps, 2, element)
+#define TABLE_OF_TAPS(taps, element) [taps] = {TABLE_OF_STRIDE(taps, 1, element), TABLE_OF_STRIDE(taps, 2, element)}
 #define TILES_OF(element) TILES_OF_TAPS(3, element) TILES_OF_TAPS(5, element) TILES_OF_TAPS(7, element)
 TILES_OF_TAPS(1, FLOAT32)
+/* Half a filter of 3x3: a phase of the gradient by the input of a stride of 2. */
+TILES_OF_STRIDE(2, 1, FLOAT32)
 TILES_OF(FLOAT32)
 
 /* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
@@ -307,7 +308,8 @@ TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
 #endif
 static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
-    [FLOAT32] = {TABLE_OF_TAPS(1, FLOAT32), TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
+    [FLOAT32] = {
+        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
 #if WIDENS_HALVES
     [FLOAT16] = {TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
     [BFLOAT16] = {TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
