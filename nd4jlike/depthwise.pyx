@@ -418,7 +418,7 @@ cdef class DepthwiseConv2d:
         Parameters
         ----------
         x_or_descriptor : NdArray, ShapeDescriptor or array_like, optional
-            The input to explain, with an output on `output_descriptor`. Default: the last call.
+            The input to explain, with an output on `output_descriptor` in memory of its own. Default: the last call.
 
         Returns
         -------
@@ -435,13 +435,20 @@ cdef class DepthwiseConv2d:
         cdef _Launch launch = self._last
         cdef ShapeDescriptor x = self._last_x
         cdef ShapeDescriptor y = self._last_y
+        cdef NdArray given
+        cdef Py_ssize_t lead
+        cdef bint reads
         if x_or_descriptor is not None:
-            x = descriptor_of(x_or_descriptor)
+            given = None if isinstance(x_or_descriptor, ShapeDescriptor) else as_ndarray(x_or_descriptor)
+            x = x_or_descriptor if given is None else given.descriptor
             if self._leaves_to_int16(x):
-                return self._int16.explain(x)
+                return self._int16.explain(x_or_descriptor)
             y = self.output_descriptor(x)
-            holds = not isinstance(x_or_descriptor, NdArray) or (<NdArray> x_or_descriptor).padding_holds(self._padding_bits)
-            launch = self._built(x, y, not self._ignores_padding and has_halo(x, self._axes) and holds, 0)
+            reads = not self._ignores_padding and has_halo(x, self._axes) and (given is None or given.padding_holds(self._padding_bits))
+            launch = self._built(x, y, reads, 0)
+            lead = 0 if given is None else launch.lead(given.data(), NULL)  # NULL: as aligned as new memory
+            if lead:
+                launch = self._built(x, y, reads, lead)
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
