@@ -461,6 +461,11 @@ WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, in
     vhalves halves;
     if (element == FLOAT32)
         return load_spread_f32((const float *)source, index, count);
+    /* Without masks a part of a vector goes through memory: not the one input of a whole vector, as multipliers have it. */
+    if (VECTOR_BYTES == 32 && count == 1) {
+        halves = (vhalves){0} + *(const uint16_t *)source;
+        return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
+    }
     halves = load_part_halves(source, count);
     return __builtin_shuffle(element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves), index);
 }
