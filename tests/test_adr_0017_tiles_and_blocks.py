@@ -51,6 +51,20 @@ def test_d1_any_filter_is_computed_in_place(isa, side):
                     assert " 0 bytes of scratch" in text
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_images_of_any_height_fill_their_tiles(isa, side):
+    """D1: any height, any width: tiles of several rows meet the first rows, the last ones, and what is left between them."""
+    for kernel, step in product((3, 5, 7), (1, 2)):
+        for height, width in product(range(1, 11) if kernel == 3 else (2, 6, 9), (7, 9)):
+            for channels, multiplier in ((17, 1), (5, 4)) if kernel == 3 else ((17, 1),):
+                values, weights = random((1, height, width, channels), 1), random((kernel, kernel, channels, multiplier), 2)
+                steps = steps_of((height, width), (kernel, kernel), (step, step), (1, 1))
+                out = guarded_array(np.zeros((1, -(-height // step), -(-width // step), channels * multiplier), np.float32), side)
+                nd.DepthwiseConv2d(weights, stride=step, isa=isa)(guarded_array(values, side), out)
+                assert_close(out, values, weights, None, **steps)
+
+
 def test_d1_wider_filters_go_through_bands():
     """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation."""
     for width, stride, dilation, in_place in ((58, 1, 1, True), (59, 1, 1, False), (53, 2, 1, True), (54, 2, 1, False), (58, 3, 3, True), (59, 3, 3, False)):

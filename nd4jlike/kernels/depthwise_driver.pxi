@@ -530,6 +530,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 2 rows and 6 columns"
+        if rows.tall:
+            return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         return b"in place, two planes at a time, columns from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"

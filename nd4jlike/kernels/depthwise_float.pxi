@@ -1,4 +1,4 @@
-# float32 and halves whose channels lie side by side in input and output: read in place, in tiles of 2 rows that share their inputs (taps.h).
+# float32 and halves whose channels lie side by side in input and output: read in place, in tiles of 2 rows and more that share their inputs (taps.h).
 #
 # What is outside the image is left out, whatever the padding holds: no halo is read, no non-finite weight meets a zero. With a dilation or a stride
 # beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
@@ -20,6 +20,7 @@ cdef extern from "taps.h" nogil:
         Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back
         bint spread
         const vf32 *limits
+        int above, below
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
@@ -27,13 +28,14 @@ cdef extern from "taps.h" nogil:
     const int INSIDE
     const int ANYWHERE
     const int SPREAD
-    const int EVERY
-    const int VARIANTS
-    const OneTile tiles_table[4][8][3][2][8]
-    const OneTile tiles_of_any_taps[8]
-    const OneTile tiles_of_any_stride[8]
+    const int SPREAD_WHOLE
+    const int WHOLE_TILE
+    const int TALL_TILE
+    int TALL_ROWS(int columns)
+    const OneTile tiles_table[4][8][3][2][11]
+    const OneTile tiles_of_any_taps[11]
+    const OneTile tiles_of_any_stride[11]
     int where_of(const Tile *tile, int columns)
-    bint every_row(const Tile *tile)
     void run_tiles(
         const Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
 
@@ -71,6 +73,8 @@ cdef struct Rows:
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
+    # Whether whole tiles may be tall.
+    bint tall
     int columns
     const OneTile *tiles
 
@@ -150,6 +154,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.tiles = &tiles_of_any_taps[0] if job.across.step == 1 else &tiles_of_any_stride[0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
+    job.tall = (
+        job.tiles[TALL_TILE] != NULL and not job.spread and job.down.taps == job.across.taps and job.down.step == job.across.step
+        and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
+    )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
 
@@ -185,6 +193,13 @@ cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noe
     tile.lower = Range(max(begin, max(taps, tile.step)), min(taps + tile.step, end))
 
 
+cdef inline bint whole_rows(const Line *line, Tile *tile, Py_ssize_t row, Py_ssize_t count, Py_ssize_t end) noexcept nogil:
+    """Whether `count` output rows of a phase, from `row` on, are there, and all input rows that they reach but as many as a centred filter does not."""
+    cdef Py_ssize_t first = row * line.stride - line.pad, last = first + ((count - 1) * line.step + line.taps - 1) * line.dilation
+    tile.above, tile.below = <int> divide_up(-first, line.dilation), <int> divide_up(last - line.extent + 1, line.dilation)
+    return row + (count - 1) * line.phases < end and max(tile.above, tile.below) <= line.taps // 2
+
+
 cdef inline unsigned long long first_bits(Py_ssize_t count) noexcept nogil:
     return (<unsigned long long> 1 << count) - 1
 
@@ -196,8 +211,8 @@ cdef struct Place:
     Py_ssize_t count
     unsigned long long outside
     int stored
-    # With any rows; with all of them inside.
-    OneTile some, whole
+    # For one row or two; for two, and for a tall tile's, where `whole_rows`.
+    OneTile some, whole, tall
 
 
 cdef Py_ssize_t find_places(
@@ -227,9 +242,12 @@ cdef Py_ssize_t find_places(
             # Of the outputs from here on that reach beyond nothing.
             end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
             places.count = min(outputs - done[0], end) // job.columns
-        places.some = places.whole = job.tiles[where + (SPREAD if job.spread else 0)]
-        if not job.spread and where < ANYWHERE and job.tiles[EVERY + where] != NULL:
-            places.whole = job.tiles[EVERY + where]
+        places.some = job.tiles[where + (SPREAD if job.spread else 0)]
+        places.whole = places.tall = NULL
+        if where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
+            places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
+            if job.tall:
+                places.tall = job.tiles[TALL_TILE + where]
         done[0] += places.count * job.columns
         if done[0] >= outputs:
             phase[0] += 1
@@ -250,8 +268,8 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, found, phase, done, x_shift, y_shift, i
-    cdef bint whole
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i
+    cdef bint whole, tall
     cdef const char *x_row
     cdef char *y_row
     cdef Place places[PLACES]
@@ -289,6 +307,9 @@ cdef void run_image(
         found = find_places(job, &tile, places, first, last, &phase, &done)
         if found == 0:
             break
+        tall = True
+        for i in range(found):
+            tall = tall and places[i].tall != NULL
         block = 0
         while block < job.blocks:
             x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
@@ -296,17 +317,22 @@ cdef void run_image(
             for row_phase in range(min(down.phases, end - begin)):
                 row = begin + row_phase
                 while row < end:
-                    place_rows(down, &tile, row, row + down.phases < end)
-                    whole = every_row(&tile)
+                    # Two and two rather than three and one.
+                    rows = TALL_ROWS(job.columns)
+                    whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
+                    if not whole:
+                        rows = 2
+                        whole = whole_rows(down, &tile, row, 2, end)
+                        place_rows(down, &tile, row, row + down.phases < end)
                     x_row = x + ((row * down.stride - down.pad) * down.x + x_shift)
                     y_row = y + (row * down.y + y_shift)
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
                         run_tiles(
-                            &tile, places[i].whole if whole else places[i].some, blocks, block, min(block + chunk, job.blocks), places[i].count, job.columns,
-                            x_row + places[i].x, y_row + places[i].y,
+                            &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
+                            blocks, block, min(block + chunk, job.blocks), places[i].count, job.columns, x_row + places[i].x, y_row + places[i].y,
                         )
-                    row += 2 * down.phases
+                    row += rows * down.phases
             block += chunk
 
 

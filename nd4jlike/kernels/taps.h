@@ -1,6 +1,6 @@
 /* The register tile of rows of float32, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
  *
- * A tile is up to 2 rows of `columns` outputs, `columns` a constant. Each input is loaded once and serves all outputs that it reaches. Coordinates of
+ * A tile is up to 2 rows of `columns` outputs, `columns` a constant, or up to 4 where all inputs are there. Each input is loaded once and serves all outputs that it reaches. Coordinates of
  * inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left out, not multiplied.
  */
 #ifndef ND4JLIKE_TAPS_H
@@ -41,6 +41,8 @@ typedef struct {
     int spread;
     /* Of outputs; NULL: none. */
     const vf32 *limits;
+    /* Of a whole tile: the first and last rows of inputs that are outside, as many as a centred filter reaches at most. */
+    int above, below;
 } Tile;
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
@@ -171,36 +173,22 @@ WORD void store_outputs(
 /* All taps of one block of channels: bias, then a weight vector for each tap. */
 WORD void one_tile(
     const Tile *tile, unsigned long long outside, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
-    const int spread, const int all_rows, const int taps, const int stride, const int columns, const int where, const int element)
+    const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     vf32 upper[WIDE_TILE], lower[WIDE_TILE];
     const ptrdiff_t behind = tile->step * taps;
     const Steps steps = steps_of(tile->x_column);
     const vf32 *weights;
     const char *from;
-    vi32 index = {0};
-    ptrdiff_t sources = 0;
+    const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
+    const vi32 index = spread ? how[SPREAD_INDEX] : (vi32){0};
+    const ptrdiff_t sources = spread ? how[SPREAD_SOURCE][1] : 0;
     int row;
-    if (spread) {
-        const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
-        index = how[SPREAD_INDEX];
-        x += how[SPREAD_SOURCE][0] * ITEM_BYTES(element);
-        sources = how[SPREAD_SOURCE][1];
-    }
+    x += spread ? how[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
 #pragma GCC unroll 8
     for (int column = 0; column < columns; column++)
         upper[column] = lower[column] = block[0];
     block++;
-    if (all_rows) {
-#pragma GCC unroll 8
-        for (row = 0; row < taps + stride; row++, x += tile->x_row)
-            add_row(
-                row < taps ? upper : NULL, row < stride ? NULL : lower, block + row * taps, block + (row - stride) * taps, x, steps, outside, index,
-                sources, spread, taps, stride, columns, where, element);
-        store_outputs(y, upper, tile, lanes, columns, where, element);
-        store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
-        return;
-    }
     weights = block + tile->upper.begin * taps;
     from = x + tile->upper.begin * tile->x_row;
 #pragma GCC unroll 1
@@ -224,64 +212,110 @@ WORD void one_tile(
     store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
 }
 
-/* Whether a tile has two rows of outputs, and all rows that they reach are inside. */
-WORD int every_row(const Tile *tile)
+/* Output rows of a tall tile: what the registers hold beside 9 weights. */
+#define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
+
+/* The same of a tile of `rows` rows, of whose inputs as many are outside as a centred filter reaches at most: no loops, each weight loaded once. */
+WORD void whole_tile(
+    const Tile *tile, unsigned long long outside, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
+    const int rows, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
-    return tile->rows == 2 && tile->upper.begin == 0 && tile->upper.end == tile->stride && tile->both.end == tile->taps
-        && tile->lower.end == tile->taps + tile->stride;
+    const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
+    const vi32 index = spread ? how[SPREAD_INDEX] : (vi32){0};
+    const ptrdiff_t sources = spread ? how[SPREAD_SOURCE][1] : 0;
+    vf32 sums[TALL_ROWS(WIDE_TILE) * WIDE_TILE];
+    const Steps steps = steps_of(tile->x_column);
+    const int last = (columns - 1) * stride + taps - 1, reach = (rows - 1) * stride + taps;
+    x += spread ? how[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
+#pragma GCC unroll 32
+    for (int output = 0; output < rows * columns; output++)
+        sums[output] = block[0];
+#pragma GCC unroll 16
+    for (int row = 0; row < reach; row++, x += tile->x_row) {
+        if ((row < taps / 2 && row < tile->above) || (row >= reach - taps / 2 && row >= reach - tile->below))
+            continue;
+        const char *from = x;
+#pragma GCC unroll 32
+        for (int column = 0; column <= last; column++) {
+            const char *cell = step_to(&from, steps, column);
+            if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
+                continue;
+            vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
+#pragma GCC unroll 32
+            for (int output = 0; output < rows * columns; output++) {
+                const int down = row - output / columns * stride, across = column - output % columns * stride;
+                if (down >= 0 && down < taps && across >= 0 && across < taps)
+                    sums[output] += value * block[1 + down * taps + across];
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int row = 0; row < rows; row++, y += tile->y_row)
+        store_outputs(y, sums + row * columns, tile, lanes, columns, where, element);
 }
 
-/* Filters with variants for such tiles: no loops over rows, each weight loaded once. Others gain nothing, or lose where registers are few. */
-#define WHOLE_ROWS(taps, element) (VECTOR_BYTES > 16 && ((taps) == 2 || (taps) == 3) && element == FLOAT32)
+/* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles. */
+#define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
+#define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element == FLOAT32)
 
 /* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
  * spill those. */
 typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
 
-#define TILE(name, spread, all_rows, taps, stride, columns, where, element) \
-    static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+#define TILE(name, rows, spread, taps, stride, columns, where, element) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         const unsigned long long outside = tile->outside; \
         do { \
-            one_tile(tile, outside, block, x, y, lanes, spread, all_rows, taps, stride, columns, where, element); \
+            if (rows) \
+                whole_tile(tile, outside, block, x, y, lanes, rows, spread, taps, stride, columns, where, element); \
+            else \
+                one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
             block += tile->block_vectors; \
             x += (spread) ? 0 : tile->x_block; \
             y += tile->y_block; \
         } while (--count); \
     }
 
-/* Variants of a tile: by place, of spread inputs by place, of whole rows by place. */
-enum { SPREAD = ANYWHERE + 1, EVERY = SPREAD + SPREAD, VARIANTS = EVERY + EDGES + 1 };
+/* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles. */
+enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, TALL_TILE = WHOLE_TILE + EDGES + 1, VARIANTS = TALL_TILE + EDGES + 1 };
 
 #define NAME_OF(variant, taps, stride, columns, element) tile_##variant##_##taps##_##stride##_##columns##_##element
 #define TILES(taps, stride, columns, element) \
     TILE(NAME_OF(inside, taps, stride, columns, element), 0, 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(edges, taps, stride, columns, element), 0, 0, taps, stride, columns, EDGES, element) \
     TILE(NAME_OF(any, taps, stride, columns, element), 0, 0, taps, stride, columns, ANYWHERE, element) \
-    TILE(NAME_OF(spread, taps, stride, columns, element), 1, 0, taps, stride, columns, INSIDE, element) \
-    TILE(NAME_OF(spread_any, taps, stride, columns, element), 1, 0, taps, stride, columns, ANYWHERE, element) \
-    TILE(NAME_OF(whole, taps, stride, columns, element), 0, 1, taps, stride, columns, EDGES, element) TILE(NAME_OF(wholei, taps, stride, columns, element), 0, 1, taps, stride, columns, INSIDE, element)
+    TILE(NAME_OF(spread, taps, stride, columns, element), 0, 1, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(spread_any, taps, stride, columns, element), 0, 1, taps, stride, columns, ANYWHERE, element) \
+    TILE(NAME_OF(spread_whole, taps, stride, columns, element), 2, 1, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(whole, taps, stride, columns, element), 2, 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(whole_edges, taps, stride, columns, element), 2, 0, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(tall, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element)
 
 /* Those that pay; what is not chosen is not compiled. Halves have fewer. */
+#define CHOSEN(condition, variant, other, taps, stride, columns, element) \
+    ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NAME_OF(other, taps, stride, columns, element))
+#define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
-        [INSIDE] = WHOLE_ROWS(taps, element) || (columns == WIDE_TILE && element != FLOAT32) ? NAME_OF(edges, taps, stride, columns, element) \
-                                                                                                    : NAME_OF(inside, taps, stride, columns, element), \
-        [EDGES] = NAME_OF(edges, taps, stride, columns, element), \
-        [ANYWHERE] = columns == WIDE_TILE ? NULL : NAME_OF(any, taps, stride, columns, element), \
-        [SPREAD + INSIDE] = columns == WIDE_TILE     ? NULL \
-                            : element == FLOAT32 ? NAME_OF(spread, taps, stride, columns, element) \
-                                                 : NAME_OF(spread_any, taps, stride, columns, element), \
-        [SPREAD + EDGES] = columns == WIDE_TILE ? NULL : NAME_OF(spread_any, taps, stride, columns, element), \
-        [SPREAD + ANYWHERE] = columns == WIDE_TILE ? NULL : NAME_OF(spread_any, taps, stride, columns, element), \
-        [EVERY + INSIDE] = WHOLE_ROWS(taps, element) ? NAME_OF(wholei, taps, stride, columns, element) : NULL, \
-        [EVERY + EDGES] = WHOLE_ROWS(taps, element) ? NAME_OF(whole, taps, stride, columns, element) : NULL, \
+        CHOSEN(WHOLE_TILES(taps, element) || (columns == WIDE_TILE && element != FLOAT32), edges, inside, taps, stride, columns, element), \
+        NAME_OF(edges, taps, stride, columns, element), \
+        CHOSEN(columns == WIDE_TILE, edges, any, taps, stride, columns, element), \
+        CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
+        NAME_OF(spread_any, taps, stride, 4, element), \
+        NAME_OF(spread_any, taps, stride, 4, element), \
+        IF_CHOSEN((taps) == 3 && WHOLE_TILES(taps, element), spread_whole, taps, stride, 4, element), \
+        WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
+        IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
+        IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
+        IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
     }
 
 #define GENERAL_TILES(name, stride) \
     TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32) \
     TILE(name##_any, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
-    TILE(name##_spread, 1, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
+    TILE(name##_spread, 0, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
     static const OneTile name[VARIANTS] = {name##_inside, name##_any, name##_any, name##_spread, name##_spread, name##_spread};
 GENERAL_TILES(tiles_of_any_taps, 1)
 GENERAL_TILES(tiles_of_any_stride, tile->stride)
