@@ -418,7 +418,7 @@ cdef class DepthwiseConv2d:
         Parameters
         ----------
         x_or_descriptor : NdArray, ShapeDescriptor or array_like, optional
-            The input to explain, with an output on `output_descriptor` in memory of its own. Default: the last call.
+            The input to explain, in a call without `out`. Default: the last call.
 
         Returns
         -------
@@ -443,7 +443,7 @@ cdef class DepthwiseConv2d:
             x = x_or_descriptor if given is None else given.descriptor
             if self._leaves_to_int16(x):
                 return self._int16.explain(x_or_descriptor)
-            y = self.output_descriptor(x)
+            y = self._result_descriptor(x)
             reads = not self._ignores_padding and has_halo(x, self._axes) and (given is None or given.padding_holds(self._padding_bits))
             launch = self._built(x, y, reads, 0)
             lead = 0 if given is None else launch.lead(given.data(), NULL)  # NULL: as aligned as new memory
