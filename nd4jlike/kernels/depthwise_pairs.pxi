@@ -38,6 +38,8 @@ cdef extern from "window.h" nogil:
         PAIRS_LEFT
         PAIRS_RIGHT
         PAIRS_CONSTANTS
+        PAIRS_SCALED
+        PAIRS_ADDED
         PAIRS_TWICE
         PAIRS_ONCE
         PAIRS_PLAIN
@@ -101,15 +103,16 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips
-    cdef Py_ssize_t step = problem.x_strides[2] * problem.dilation_width
+    # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
+    if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
+        return False
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
-    job.pairs = (job.taps + 1) // 2
+    job.window = WINDOWS and job.taps == 3
+    # A window keeps the older one of two.
+    job.pairs = 1 if job.window else (job.taps + 1) // 2
     job.halves = rest == VECTOR_BYTES // 2
-    # Where cells are int16, changing bits of the input costs int8 a tenth.
-    if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
-        return False
     if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
     if problem.kernel_height != job.taps or problem.stride_height != job.stride:
@@ -120,22 +123,18 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     if problem.channels < VECTOR_BYTES // 2 or (problem.channels < VECTOR_BYTES and rest != VECTOR_BYTES // 2 and rest < VECTOR_BYTES * 5 // 8):
         return False
+    # Windows look for columns on the left of the image where an output that reaches it begins.
+    if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
+        return False
     if job.halves:
         outputs = divide_up(outputs, 2)
-    job.window = WINDOWS and job.taps == 3 and step > 0
-    if outputs < tile_of(job) or (WINDOWS and job.taps == 3 and not job.window):
+    if outputs < tile_of(job):
         return False
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
     most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
     outputs = divide_up(problem.out_width, problem.dilation_width)
     if problem.channels < VECTOR_BYTES and job.halves:
         outputs = divide_up(outputs, 2)
-        step *= 2
-    if job.window:
-        # A row outside the image fits the ring.
-        most = min(most, (LONG_RING_BYTES - VECTOR_BYTES) // step // job.stride - 2)
-        if most < 1:
-            return False
     strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
     job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
     job.blocks = divide_up(problem.channels, VECTOR_BYTES)
@@ -266,20 +265,22 @@ cdef void pack_pairs(
     cdef int *vectors
     cdef int *cell
     cdef Py_ssize_t index, lane, place, quad, channel, entry, entries = pairs_entries(<int> job.taps), row, column, tap
-    cdef int folded, shift, w, how, kind
+    cdef int folded, shift, w, how, kind, scaled
     cdef long long reach, least, largest
     cdef float scale
-    cdef bint plain = True, small = True, by_line, by_scale
+    cdef bint plain = True, small = True, by_scale
     memset(packed, 0, job.weights)
     (<int *> packed)[PAIRS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
-        by_line = FUSED
+        scaled = 0 if FUSED else -1
         by_scale = FUSED and problem.rounding == 1 and problem.output_zero_point == problem.quantized_min == -128
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
             place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
+            if job.window and job.stride == 1:
+                place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
             if job.halves and index == job.blocks - 1:
                 place %= VECTOR_BYTES // 2
             channel = index * VECTOR_BYTES + place
@@ -295,14 +296,12 @@ cdef void pack_pairs(
                         put_weights(
                             cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
                             tap_weight(problem, weights, tap, column + 1, channel), tap_weight(problem, weights, tap + 1, column + 1, channel))
-                    elif job.window and job.stride == 2:
-                        # Two columns of two rows, the third column of these, the third row.
-                        tap = 2 if entry == 2 else 0
-                        column = 2 if entry == 1 else 0
+                    elif job.window:
+                        # Which pair comes first: see WINDOW_CELLS.
+                        tap = -row if job.stride == 1 and quad % 2 == 0 else 2 - row
                         put_weights(
-                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap, column + 1, channel),
-                            tap_weight(problem, weights, tap + 1 if entry < 2 else tap, column if entry < 2 else 2, channel),
-                            tap_weight(problem, weights, tap + 1, column + 1, channel))
+                            cell, LANES, tap_weight(problem, weights, tap, entry, channel), tap_weight(problem, weights, tap + 1, entry, channel),
+                            tap_weight(problem, weights, 2 - 2 * row - tap, entry, channel), tap_weight(problem, weights, 3 - 2 * row - tap, entry, channel))
                     else:
                         tap = entry // job.taps * GROUP - row
                         column = entry % job.taps
@@ -340,17 +339,19 @@ cdef void pack_pairs(
                 scale = scale_of(vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift)
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
             (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
-            by_line = by_line and fit_line(
-                &lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest)
-        how = BY_LINE if by_line else BY_SCALE if by_scale else OTHERWISE
+            if not scaled & 1 << quad and not fit_line(&lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest):
+                scaled |= 1 << quad
+        how = BY_LINE if scaled == 0 else BY_SCALE if by_scale else OTHERWISE
         kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
         kernels[index] = window_kernel(how, <int> job.stride, kind) if job.window else pairs_kernel(how, <int> job.taps, <int> job.stride)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):
             vectors = block + lane
+            vectors[QUADS * PAIRS_SCALED * LANES] = scaled
+            (<float *> vectors)[QUADS * PAIRS_ADDED * LANES] = scale_bits()
             vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], FLOAT_BITS)
-            if how == BY_SCALE:
+            if scaled & 1 << lane // LANES:
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = -8388608 * (<float *> vectors)[QUADS * PAIRS_SCALE * LANES]
             else:
                 vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], lines[lane].shift)
@@ -365,11 +366,11 @@ cdef inline Py_ssize_t steps_to(Py_ssize_t distance, Py_ssize_t step) noexcept n
     return max(0, distance) if step == 1 else divide_up(max(0, distance), step)
 
 
-cdef void run_pairs_strip(
-    const Pairs *job, const Problem *problem, PairsStrip *strip, char *ring, const char *x, char *y, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column,
-    Py_ssize_t columns, Py_ssize_t block,
+cdef void lay_strip(
+    const Pairs *job, const Problem *problem, PairsStrip *strip, const char *x, char *y, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
+    Py_ssize_t block,
 ) noexcept nogil:
-    """`rows` output rows from `row` on and `columns` columns from `column` on, a dilation apart, of one block."""
+    """The strip of one block: output rows from `row` on and `columns` columns from `column` on, a dilation apart."""
     cdef Py_ssize_t channel = block * VECTOR_BYTES, i, at, apart = 0, x_row = row * job.stride - problem.pad_top
     cdef Py_ssize_t x_column = column * job.stride - problem.pad_left, down = problem.dilation_height, across = problem.dilation_width
     strip.halves = job.halves and block == job.blocks - 1
@@ -395,9 +396,6 @@ cdef void run_pairs_strip(
     strip.y_row = down * problem.y_strides[1]
     strip.y_column = across * problem.y_strides[2]
     strip.y_apart = apart * strip.y_column
-    for i in range(job.pairs):
-        strip.pairs[i] = ring + i * strip.width * PAIR_BYTES
-    (<const PairsKernel *> (job + 1))[block](strip, rows)
 
 
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -405,7 +403,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef PairsStrip strip
-    cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk
+    cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk, i
     # Output columns of a strip with all its lanes.
     cdef Py_ssize_t all_columns = job.columns * 2 if problem.channels < VECTOR_BYTES and job.halves else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
@@ -419,11 +417,6 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.order = order_of(not UNORDERED)
     for block in range(4):
         strip.pairs[block] = ring
-    if job.window:
-        # The ring holds nothing but a row outside the image.
-        columns = pairs_columns_read(job, all_columns) * problem.dilation_width
-        memset(ring, strip.blank[0], columns * problem.x_strides[2] + VECTOR_BYTES)
-        strip.blank = <const signed char *> ring
     chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
     chunk = max(16, chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
     while begin < end:
@@ -439,8 +432,18 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                     columns = min(all_columns, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
-                        run_pairs_strip(
-                            job, problem, &strip, ring, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
-                            steps_to(last - row - down, problem.dilation_height), across + column * problem.dilation_width, columns, block,
-                        )
+                        if block == 0 or (job.halves and block == job.blocks - 1):
+                            lay_strip(
+                                job, problem, &strip, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
+                                across + column * problem.dilation_width, columns, block,
+                            )
+                        else:
+                            strip.x += VECTOR_BYTES
+                            strip.y += VECTOR_BYTES
+                            strip.block += job.block_vectors
+                            strip.stored -= VECTOR_BYTES
+                            strip.readable -= VECTOR_BYTES
+                        for i in range(job.pairs):
+                            strip.pairs[i] = ring + i * strip.width * PAIR_BYTES
+                        (<const PairsKernel *> (job + 1))[block](&strip, steps_to(last - row - down, problem.dilation_height))
                     column += columns

@@ -11,6 +11,8 @@
 cdef enum:
     # Output rows of a tile, at most.
     TILE_ROWS = 2
+    # Output vectors of a tile of one row whose lanes pick their cells.
+    WIDE_COLUMNS = 6
     # Sums that are accumulated at a time.
     PAIR = 2
     # Bytes of cells on the stack, and what a strip aims at: both leave a first-level cache room for the weights.
@@ -21,9 +23,12 @@ cdef enum:
     # Channels from which on a column of its own is worth a vector.
     MIN_CHANNELS = 12
 
-# How sums are rescaled, besides TWICE, ONCE and PLAIN: as ONCE, where no product comes near the limits.
+# How sums are rescaled, besides TWICE, ONCE and PLAIN: as ONCE, where no product comes near the limits; by a line through all of them (ADR 0006).
 cdef enum:
     SMALL = 16
+    LINE
+    # Channels of a layer that goes by lines, at most.
+    LINES = 128
 
 # Vectors of each of the QUADS sums before the weights of a block.
 cdef enum:
@@ -179,6 +184,15 @@ cdef bint has_wide_tap(const Quads *job, const Problem *problem, const short *we
     return False
 
 
+cdef inline Py_ssize_t quads_channel(const Quads *job, Py_ssize_t lane) noexcept nogil:
+    """The output channel of a lane of the packed constants; -1: none."""
+    if job.flat:
+        return lane % job.channels
+    if not job.ordered:
+        lane = lane - lane % VECTOR_BYTES + lane % LANES // 4 * 16 + lane % VECTOR_BYTES // LANES * 4 + lane % 4
+    return lane if lane < job.channels else -1
+
+
 cdef void pack_quads(
     Quads *job, const Problem *problem, const short *weights, const int *bias, const Requantization *requantization, char *packed,
 ) noexcept nogil:
@@ -189,11 +203,12 @@ cdef void pack_quads(
     cdef Py_ssize_t *offsets = <Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads))
     cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i, index, extra, taps = job.groups * job.taps, products_of_all = taps
     cdef int folded, shift, plain = True
+    cdef Fit lines[LINES]
+    cdef Fit *line
     cdef int w[4]
     cdef int rest[4]
-    cdef long long reach
-    # Functions that save a little, left out where they save least.
-    cdef bint small = True, positive = VECTOR_BYTES > 16 and problem.output_zero_point == problem.quantized_min == -128
+    cdef long long reach, least, largest
+    cdef bint small = True, by_line = FUSED and job.channels <= LINES
     memset(packed, 0, job.weights)
     (<int *> packed)[QUADS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
@@ -211,16 +226,14 @@ cdef void pack_quads(
     for lane in range(job.blocks * VECTOR_BYTES):
         quad = lane % VECTOR_BYTES // LANES
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + quad) * LANES + lane % LANES
-        channel = lane
-        if not job.ordered:
-            channel = lane - lane % VECTOR_BYTES + lane % LANES // 4 * 16 + quad * 4 + lane % 4
-        channel = channel % job.channels if job.flat else channel if channel < job.channels else -1
+        channel = quads_channel(job, lane)
         if job.flat:
             vectors[QUADS * QUADS_INDEX * LANES] = first_cell(job, problem, lane) - first_cell(job, problem, lane - lane % LANES)
         folded = shift = 0
         reach = 0
         if channel >= 0 and bias != NULL:
             folded = bias[channel]
+        least = largest = folded
         cells = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + QUADS * QUADS_CONSTANTS) * LANES + lane % LANES
         cells += (quad // PAIR * job.room * PAIR + quad % PAIR) * job.rows * CELL_PLANES * LANES
         extra = taps
@@ -237,6 +250,8 @@ cdef void pack_quads(
                             w[i] = weights[(tap * problem.kernel_width + column) * job.channels + channel]
                         if row == 0:
                             reach += 128 * (w[i] if w[i] > 0 else -w[i])
+                            least += w[i] * ((-128 if w[i] > 0 else 127) - problem.input_zero_point)
+                            largest += w[i] * ((127 if w[i] > 0 else -128) - problem.input_zero_point)
                             # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
                             folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - INPUT_OFFSET, w[i]))
                         rest[i] = 0
@@ -271,13 +286,27 @@ cdef void pack_quads(
         else:
             (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = scale_of(vectors[QUADS * QUADS_MULTIPLIER * LANES], shift)
             (<float *> vectors)[QUADS * QUADS_STEP * LANES] = scale_of(1 << 30, shift)
-    job.rescaling = (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
-    if job.rescaling == SMALL:
+        # Channels come again in a flat run.
+        if by_line and (lane == channel or not job.flat):
+            by_line = fit_line(
+                &lines[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift, (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest)
+    job.rescaling = LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
+    for lane in range(job.blocks * VECTOR_BYTES if by_line else 0):
+        vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES
+        channel = quads_channel(job, lane)
+        line = &lines[max(channel, 0)]
+        vectors[QUADS * QUADS_BIAS * LANES] = wrapping_add(vectors[QUADS * QUADS_BIAS * LANES], FLOAT_BITS + line.shift)
+        (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = line.scale
+        (<float *> vectors)[QUADS * QUADS_STEP * LANES] = line.offset
+    if by_line:
+        job.single_row = row_near if VECTOR_BYTES == 64 and job.picks == NEAR else row_line
+        job.pass_of_rows = rows_line
+    elif job.rescaling == SMALL:
         job.single_row = row_small
-        job.pass_of_rows = rows_small_positive if positive else rows_small
+        job.pass_of_rows = rows_small
     elif job.rescaling == PLAIN:
         job.single_row = row_plain
-        job.pass_of_rows = rows_plain_positive if positive else rows_plain
+        job.pass_of_rows = rows_plain
     else:
         job.single_row = row_exact
         job.pass_of_rows = NULL
@@ -291,7 +320,7 @@ cdef inline void add_products(
     const char *cells, Py_ssize_t cell_step, const vi32 *weights, vi32 *upper, vi32 *lower, int picks, vi32 index, const int rows, const int columns,
 ) noexcept nogil:
     """One plane of one tap on `columns` outputs of one row or two."""
-    cdef vi32 cell[TILE_COLUMNS]
+    cdef vi32 cell[WIDE_COLUMNS]
     cdef int i
     if picks == NEXT:
         for i in range(columns):
@@ -311,7 +340,7 @@ cdef inline void add_products(
 
 cdef inline void add_taps(
     const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi32 *upper, vi32 *lower, vi32 *upper_next,
-    vi32 *lower_next, const int rows, const int columns,
+    vi32 *lower_next, const int rows, const int columns, const int picks,
 ) noexcept nogil:
     """The sums of two quads: `upper` and `lower` row of one, and of the next."""
     cdef const Py_ssize_t *taps = tap_offsets(job)
@@ -319,7 +348,7 @@ cdef inline void add_taps(
     cdef Py_ssize_t tap = 0, count = counts[0], plane = job.plane, next_weights = job.rows * CELL_PLANES, apart = counts[LANES + 1] - counts[1]
     cdef const char *cell
     cdef vi32 index = block[QUADS * QUADS_INDEX], index_next = block[QUADS * QUADS_INDEX + 1]
-    cdef int i, picks = job.picks
+    cdef int i
     cells += counts[1]
     for i in range(columns):
         upper[i] = lower[i] = block[QUADS * QUADS_BIAS]
@@ -350,7 +379,7 @@ cdef void exact_pair(
     cdef vi32 unused[PAIR]
     cdef int i, q
     for i in range(columns):
-        add_taps(job, block, weights, cells + i * cell_step, 0, total, unused, total + 1, unused + 1, 1, 1)
+        add_taps(job, block, weights, cells + i * cell_step, 0, total, unused, total + 1, unused + 1, 1, 1, job.picks)
         for q in range(PAIR):
             if job.rescaling == ONCE:
                 total[q] = round_scaled(total[q], (<const vf32 *> block)[QUADS * QUADS_SCALE + q])
@@ -360,42 +389,45 @@ cdef void exact_pair(
         halves[i] = pack_i32(total[0], total[1])
 
 
-cdef inline void rescale(vi32 *sums, vf32 scale, vf32 step, vf32 *worst, const int columns, const int rescaling, const int positive) noexcept nogil:
+cdef inline void rescale(vi32 *sums, vf32 scale, vf32 step, vf32 *worst, const int columns, const int rescaling) noexcept nogil:
     cdef int i
-    if rescaling == SMALL:
+    if rescaling == LINE:
+        for i in range(columns):
+            sums[i] = bits_on_line(sums[i], scale, step)
+    elif rescaling == SMALL:
         for i in range(columns):
             sums[i] = round_small(sums[i], scale)
     else:
         for i in range(columns):
-            sums[i] = round_twice(sums[i], scale, step, worst, positive)
+            sums[i] = round_twice(sums[i], scale, step, worst)
 
 
 cdef inline void pair_of_rows(
     const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *above, vi16 *below,
-    const int rows, const int columns, const int rescaling, const int positive,
+    const int rows, const int columns, const int rescaling, const int picks,
 ) noexcept nogil:
     """Two of the quads of `columns` output vectors of one row or two, rescaled and narrowed to int16."""
-    cdef vi32 upper[TILE_COLUMNS]
-    cdef vi32 lower[TILE_COLUMNS]
-    cdef vi32 upper_next[TILE_COLUMNS]
-    cdef vi32 lower_next[TILE_COLUMNS]
-    cdef vi16 exact[TILE_COLUMNS]
+    cdef vi32 upper[WIDE_COLUMNS]
+    cdef vi32 lower[WIDE_COLUMNS]
+    cdef vi32 upper_next[WIDE_COLUMNS]
+    cdef vi32 lower_next[WIDE_COLUMNS]
+    cdef vi16 exact[WIDE_COLUMNS]
     cdef const vf32 *scales = <const vf32 *> block + QUADS * QUADS_SCALE
     cdef const vf32 *steps = <const vf32 *> block + QUADS * QUADS_STEP
     cdef vf32 worst = splat_f32(0)
     cdef int i
-    if rescaling == SMALL or rescaling == PLAIN:
-        add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns)
-        rescale(upper, scales[0], steps[0], &worst, columns, rescaling, positive)
-        rescale(upper_next, scales[1], steps[1], &worst, columns, rescaling, positive)
+    if rescaling == LINE or rescaling == SMALL or rescaling == PLAIN:
+        add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns, picks)
+        rescale(upper, scales[0], steps[0], &worst, columns, rescaling)
+        rescale(upper_next, scales[1], steps[1], &worst, columns, rescaling)
         for i in range(columns):
-            above[i] = pack_i32(upper[i], upper_next[i])
+            above[i] = low_words(upper[i], upper_next[i]) if rescaling == LINE else pack_i32(upper[i], upper_next[i])
         if rows == 2:
-            rescale(lower, scales[0], steps[0], &worst, columns, rescaling, positive)
-            rescale(lower_next, scales[1], steps[1], &worst, columns, rescaling, positive)
+            rescale(lower, scales[0], steps[0], &worst, columns, rescaling)
+            rescale(lower_next, scales[1], steps[1], &worst, columns, rescaling)
             for i in range(columns):
-                below[i] = pack_i32(lower[i], lower_next[i])
-        if rescaling == SMALL or not near_a_tie(worst):
+                below[i] = low_words(lower[i], lower_next[i]) if rescaling == LINE else pack_i32(lower[i], lower_next[i])
+        if rescaling != PLAIN or not near_a_tie(worst):
             return
     exact_pair(job, block, weights, cells, cell_step, exact, columns)
     for i in range(columns):
@@ -407,15 +439,15 @@ cdef inline void pair_of_rows(
 
 
 cdef inline void store_row(
-    const Strip *strip, char *y, Py_ssize_t room, const vi16 *first, const vi16 *second, const int columns, const int positive,
+    const Strip *strip, char *y, Py_ssize_t room, const vi16 *first, const vi16 *second, const int columns, const int rescaling,
 ) noexcept nogil:
     """The bytes of `columns` output vectors."""
-    cdef vbytes bytes[TILE_COLUMNS]
+    cdef vbytes bytes[WIDE_COLUMNS]
     cdef Py_ssize_t y_step = strip.y_step, room_step = strip.room_step
     cdef int i
-    if positive:
+    if rescaling == LINE:
         for i in range(columns):
-            bytes[i] = changed(positive_channels_of(first[i], second[i], strip.high, strip.order), strip.flip)
+            bytes[i] = changed(at_most_i8(in_order(in_fours(pack_i16(first[i], second[i])), strip.order), strip.high), strip.flip)
     else:
         for i in range(columns):
             bytes[i] = changed(channels_of(first[i], second[i], strip.zero_point, strip.low, strip.high, strip.order), strip.flip)
@@ -429,76 +461,95 @@ cdef inline void store_row(
 
 cdef inline void quads_tile(
     const Quads *job, const vi32 *block, const Strip *strip, const char *cells, char *y, Py_ssize_t room, int row, const int rows, const int columns,
-    const int rescaling, const int positive,
+    const int rescaling, const int picks,
 ) noexcept nogil:
     """rows x columns output vectors from row `row` of the tile on; what is const is a constant wherever this is called."""
-    cdef vi16 above[TILE_COLUMNS]
-    cdef vi16 below[TILE_COLUMNS]
-    cdef vi16 above_next[TILE_COLUMNS]
-    cdef vi16 below_next[TILE_COLUMNS]
+    cdef vi16 above[WIDE_COLUMNS]
+    cdef vi16 below[WIDE_COLUMNS]
+    cdef vi16 above_next[WIDE_COLUMNS]
+    cdef vi16 below_next[WIDE_COLUMNS]
     cdef const vi32 *weights = block + (QUADS * QUADS_CONSTANTS + row * CELL_PLANES)
     cdef int i
-    pair_of_rows(job, block, weights, cells, job.cell_step, above, below, rows, columns, rescaling, positive)
+    pair_of_rows(job, block, weights, cells, job.cell_step, above, below, rows, columns, rescaling, picks)
     if strip.quads > PAIR:
         weights += job.room * PAIR * job.rows * CELL_PLANES
         pair_of_rows(
-            job, block + PAIR, weights, cells, job.cell_step, above_next, below_next, rows, columns, rescaling, positive)
+            job, block + PAIR, weights, cells, job.cell_step, above_next, below_next, rows, columns, rescaling, picks)
     else:
         for i in range(columns):
             above_next[i] = below_next[i] = above[i]
-    store_row(strip, y, room, above, above_next, columns, positive)
+    store_row(strip, y, room, above, above_next, columns, rescaling)
     if rows == 2:
-        store_row(strip, y + strip.y_row, room, below, below_next, columns, positive)
+        store_row(strip, y + strip.y_row, room, below, below_next, columns, rescaling)
 
 
 cdef inline void quads_tiles(
-    const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int positive,
+    const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int picks,
 ) noexcept nogil:
     """`count` output vectors of each of `rows` rows. The last tile may compute one of them again."""
     cdef Py_ssize_t first = 0
     cdef char *y = strip.y + row * strip.y_row
     while first < count:
         if count < TILE_COLUMNS or (count - first) * 2 <= TILE_COLUMNS:
+            if rows == 1 and rescaling == LINE and count - first == 2:
+                quads_tile(
+                    job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
+                    row, rows, 2, rescaling, picks)
+                break
             quads_tile(
                 job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
-                row, rows, 1, rescaling, positive)
+                row, rows, 1, rescaling, picks)
             first += 1
             continue
         first = min(first, count - TILE_COLUMNS)
         quads_tile(
             job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
-            row, rows, TILE_COLUMNS, rescaling, positive)
+            row, rows, TILE_COLUMNS, rescaling, picks)
         first += TILE_COLUMNS
 
 
 # One function for each rule: a compiler that sees two of them together runs out of registers.
 
 cdef void rows_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, False)
-
-
-cdef void rows_small_positive(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, True)
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, job.picks)
 
 
 cdef void rows_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, False)
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, job.picks)
 
 
-cdef void rows_plain_positive(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, True)
+cdef void rows_line(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, LINE, job.picks)
+
+
+cdef void row_line(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, 1, LINE, job.picks)
 
 
 cdef void row_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, 1, SMALL, False)
+    quads_tiles(job, block, strip, count, row, 1, SMALL, job.picks)
 
 
 cdef void row_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, 1, PLAIN, False)
+    quads_tiles(job, block, strip, count, row, 1, PLAIN, job.picks)
+
+
+cdef void row_near(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    """As row_line, in wider tiles where fewer vectors are computed again."""
+    cdef Py_ssize_t first = 0
+    if divide_up(count, WIDE_COLUMNS) * WIDE_COLUMNS > divide_up(count, TILE_COLUMNS) * TILE_COLUMNS or count < WIDE_COLUMNS:
+        row_line(job, block, strip, count, row)
+        return
+    while first < count:
+        first = min(first, count - WIDE_COLUMNS)
+        quads_tile(
+            job, block, strip, strip.cells + first * job.cell_step, strip.y + row * strip.y_row + first * strip.y_step,
+            strip.room - first * strip.room_step, row, 1, WIDE_COLUMNS, LINE, NEAR)
+        first += WIDE_COLUMNS
 
 
 cdef void row_exact(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, 1, TWICE, False)
+    quads_tiles(job, block, strip, count, row, 1, TWICE, job.picks)
 
 
 cdef void blank_out(char *target, vi32 blank, Py_ssize_t count, Py_ssize_t plane) noexcept nogil:

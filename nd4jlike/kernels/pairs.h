@@ -11,11 +11,14 @@
 
 enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 
-/* How sums become bytes: by a line through all of them (ADR 0006), by XNNPACK's scale where a clamp hides what is below zero, or in any other way. */
+/* How sums become bytes: by a line through all of them (ADR 0006), some of the QUADS by XNNPACK's scale where a clamp hides what is below zero, or in any
+ * other way. */
 enum { OTHERWISE, BY_LINE, BY_SCALE };
 
 /* Vectors of each of the QUADS sums before the weights of a block. */
 enum { PAIRS_BIAS, PAIRS_SCALE, PAIRS_OFFSET, PAIRS_MULTIPLIER, PAIRS_LEFT, PAIRS_RIGHT, PAIRS_CONSTANTS };
+/* Instead, by a line or a scale: a bit for each of the QUADS sums that go by scale; what is added to these. */
+enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT };
 
 /* How sums are rescaled otherwise. */
 enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };
@@ -82,6 +85,13 @@ static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, con
 
 WORD ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 WORD ptrdiff_t largest(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+
+/* Columns begin to end of a pair, outside the image. */
+static __attribute__((noinline, unused)) void pairs_outside(const PairsStrip *strip, char *target, ptrdiff_t begin, ptrdiff_t end)
+{
+    for (; begin < least(end, strip->width); begin++)
+        put_pair(target + begin * PAIR_BYTES, strip->blank, strip->blank, strip->flip, VECTOR_BYTES);
+}
 
 /* The same of those columns that exist in any half. */
 WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
@@ -179,7 +189,7 @@ static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, c
                 rounded[q] = round_scaled(sums[q], scales[q]);
         else
             for (int q = 0; q < QUADS; q++)
-                rounded[q] = round_twice(sums[q], scales[q], steps[q], &worst, 0);
+                rounded[q] = round_twice(sums[q], scales[q], steps[q], &worst);
         if (strip->rescaling == PAIRS_TWICE || near_a_tie(worst))
             for (int q = 0; q < QUADS; q++)
                 rounded[q] = requantize_tflite(
@@ -222,6 +232,7 @@ WORD void pairs_tile(
     vbytes bytes[TILE_OUTPUTS];
     const vi32 *block = strip->block;
     const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *offsets = (const vf32 *)block + QUADS * PAIRS_OFFSET;
+    const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad += count) {
         pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, columns);
@@ -231,10 +242,14 @@ WORD void pairs_tile(
             for (int output = 0; output < outputs; output++)
                 if (rescaling == OTHERWISE)
                     all[output * QUADS + quad + i] = sums[i][output];
-                else if (rescaling == BY_LINE)
-                    sums[i][output] = bits_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
                 else
-                    sums[i][output] = bits_on_scale(sums[i][output], scales[quad + i], offsets[quad + i]);
+                    sums[i][output] = bits_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
+#pragma GCC unroll 2
+        for (int i = 0; i < count && rescaling == BY_SCALE; i++)
+            if (scaled & 1 << (quad + i))
+#pragma GCC unroll 16
+                for (int output = 0; output < outputs; output++)
+                    sums[i][output] = (vi32)((vf32)sums[i][output] + splat_f32(scale_bits()));
         if (rescaling == OTHERWISE)
             continue;
 #pragma GCC unroll 16
@@ -268,11 +283,11 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
     const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
     ptrdiff_t row = 0;
     int8_t *y = strip->y;
-    PairRows rows = pair_rows(strip, strip->end_row);
+    PairRows rows;
     /* Columns outside the image stay as they are. */
     for (int i = 0; i < pairs; i++) {
-        pairs_columns(strip, &rows, 0, least(least(strip->first[0], strip->first[1]), strip->width), strip->pairs[i]);
-        pairs_columns(strip, &rows, largest(strip->end[0], strip->end[1]), strip->width, strip->pairs[i]);
+        pairs_outside(strip, strip->pairs[i], 0, least(strip->first[0], strip->first[1]));
+        pairs_outside(strip, strip->pairs[i], largest(strip->end[0], strip->end[1]), strip->width);
     }
     for (; row < pairs - 1; row++) {
         rows = pair_rows(strip, 2 * row);

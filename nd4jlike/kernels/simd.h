@@ -674,7 +674,6 @@ WORD vbytes order_of(int steps)
 WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi32((__m512i)order, (__m512i)value); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a, (__m512i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
-WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm512_packus_epi16((__m512i)a, (__m512i)b); }
 WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm512_min_epi8((__m512i)value, (__m512i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
@@ -683,9 +682,13 @@ WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 }
 
 /* The low words of a and of b, by turns. Narrowed, two of these are by turns, too: in_fours gives four bytes of each quad. */
-WORD vi16 low_words(vi32 a, vi32 b)
+WORD vbytes words_swapped(void) { return (vbytes)_mm512_set4_epi32(0x0D0C0F0E, 0x09080B0A, 0x05040706, 0x01000302); }
+#define ODD_WORDS 0xCCCCCCCCCCCCCCCCull
+WORD vi16 low_words(vi32 a, vi32 b) { return (vi16)_mm512_mask_shuffle_epi8((__m512i)a, ODD_WORDS, (__m512i)b, (__m512i)words_swapped()); }
+/* Of fours, by turns. */
+WORD vbytes in_twos(vbytes value)
 {
-    return (vi16)_mm512_mask_shuffle_epi8((__m512i)a, 0xCCCCCCCCCCCCCCCC, (__m512i)b, _mm512_set4_epi32(0x0D0C0000, 0x09080000, 0x05040000, 0x01000000));
+    return (vbytes)_mm512_shuffle_epi8((__m512i)value, _mm512_set4_epi32(0x0F0B0E0A, 0x0D090C08, 0x07030602, 0x05010400));
 }
 WORD vbytes in_fours(vbytes value)
 {
@@ -719,7 +722,6 @@ WORD vbytes order_of(int steps)
 WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm256_permutevar8x32_epi32((__m256i)value, (__m256i)order); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a, (__m256i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
-WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm256_packus_epi16((__m256i)a, (__m256i)b); }
 WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm256_min_epi8((__m256i)value, (__m256i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
@@ -732,14 +734,12 @@ WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
 #define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
-WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)_mm_packus_epi16((__m128i)a, (__m128i)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
 
 #elif defined(__aarch64__)
 
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)vqmovn_high_s16(vqmovn_s16((int16x8_t)a), (int16x8_t)b); }
-WORD vbytes pack_u16(vi16 a, vi16 b) { return (vbytes)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
 
 #else
@@ -760,15 +760,6 @@ WORD vbytes pack_i16(vi16 a, vi16 b)
     for (int lane = 0; lane < 2 * LANES; lane++) {
         packed[lane] = (int8_t)(a[lane] < INT8_MIN ? INT8_MIN : a[lane] > INT8_MAX ? INT8_MAX : a[lane]);
         packed[lane + 2 * LANES] = (int8_t)(b[lane] < INT8_MIN ? INT8_MIN : b[lane] > INT8_MAX ? INT8_MAX : b[lane]);
-    }
-    return packed;
-}
-WORD vbytes pack_u16(vi16 a, vi16 b)
-{
-    vbytes packed;
-    for (int lane = 0; lane < 2 * LANES; lane++) {
-        packed[lane] = (int8_t)(a[lane] < 0 ? 0 : a[lane] > UINT8_MAX ? UINT8_MAX : a[lane]);
-        packed[lane + 2 * LANES] = (int8_t)(b[lane] < 0 ? 0 : b[lane] > UINT8_MAX ? UINT8_MAX : b[lane]);
     }
     return packed;
 }
@@ -834,27 +825,6 @@ WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
     cd = UNPACK(hi, 8, c, d);
     quads[2] = (vi32)UNPACK(lo, 16, ab, cd);
     quads[3] = (vi32)UNPACK(hi, 16, ab, cd);
-}
-
-/* Two columns of two rows, and those of a third one, of which join_columns makes four columns. */
-WORD void squares_of(vi32 *squares, vbytes *third, const vbytes *a, const vbytes *b, const vbytes *c)
-{
-    vbytes above = UNPACK(lo, 8, a[0], a[1]), below = UNPACK(lo, 8, b[0], b[1]);
-    squares[0] = (vi32)UNPACK(lo, 16, above, below);
-    squares[1] = (vi32)UNPACK(hi, 16, above, below);
-    above = UNPACK(hi, 8, a[0], a[1]);
-    below = UNPACK(hi, 8, b[0], b[1]);
-    squares[2] = (vi32)UNPACK(lo, 16, above, below);
-    squares[3] = (vi32)UNPACK(hi, 16, above, below);
-    third[0] = UNPACK(lo, 8, c[0], c[1]);
-    third[1] = UNPACK(hi, 8, c[0], c[1]);
-}
-WORD void join_columns(vi32 *cells, const vbytes *first, const vbytes *second)
-{
-    cells[0] = (vi32)UNPACK(lo, 16, first[0], second[0]);
-    cells[1] = (vi32)UNPACK(hi, 16, first[0], second[0]);
-    cells[2] = (vi32)UNPACK(lo, 16, first[1], second[1]);
-    cells[3] = (vi32)UNPACK(hi, 16, first[1], second[1]);
 }
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
@@ -992,23 +962,17 @@ WORD vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vb
     return in_order(clamp_i8(pack_i16(add_saturated_i16(first, zero_point), add_saturated_i16(second, zero_point)), low, high), order);
 }
 
-/* The same where zero point and lower bound are both -128, as behind a fused relu: the unsigned narrowing does all but the upper bound. */
-WORD vbytes positive_channels_of(vi16 first, vi16 second, vbytes high, vbytes order)
-{
-    return in_order(at_most_i8(pack_u16(first, second) ^ splat_i8(-128), high), order);
-}
-
 /* XNNPACK's float scale, rounded half to even, for the saturating narrowing of channels_of. What is too large for an int32 would become the least one. */
 WORD vi32 round_scaled(vi32 sum, vf32 scale) { return round_f32(at_most_f32(__builtin_convertvector(sum, vf32) * scale, splat_f32(1 << 30))); }
 /* The same where no product comes near it. */
 WORD vi32 round_small(vi32 sum, vf32 scale) { return round_f32(__builtin_convertvector(sum, vf32) * scale); }
 
 /* What requantize_plain gives, in float32, unless a lane of `worst` comes near a half: rounding twice is rounding once with the magnitude
- * raised by `step`, half of the last place that the first rounding kept (ADR 0006). Where `positive`, lanes below 0 may be off: a clamp hides them. */
-WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst, const int positive)
+ * raised by `step`, half of the last place that the first rounding kept (ADR 0006). */
+WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst)
 {
     vf32 value = __builtin_convertvector(sum, vf32);
-    value = value * scale + (positive ? step : with_sign_of(step, value));
+    value = value * scale + with_sign_of(step, value);
     vi32 rounded = round_f32(value);
     *worst = larger_magnitude(*worst, value - __builtin_convertvector(rounded, vf32));
     return rounded;
@@ -1029,9 +993,9 @@ WORD vf32 multiply_add_f32(vf32 a, vf32 b, vf32 c) { return a * b + c; }
 /* Sums whose bits are those of a float32 between 2**23 and 2**24, where one unit in the last place is 1 (ADR 0006).
  * On a line: the offset holds 1.5 * 2**23, so the one rounding is that to an integer, which the low bits of the mantissa are. */
 WORD vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset) { return (vi32)multiply_add_f32((vf32)sum, scale, offset); }
-/* On a scale: the offset takes out 2**23 times it, exactly, and what remains is the product, to which -128 is added. Lanes below 0 are off: a clamp hides
- * them. */
-WORD vi32 bits_on_scale(vi32 sum, vf32 scale, vf32 offset) { return (vi32)(multiply_add_f32((vf32)sum, scale, offset) + splat_f32(12582912.0f - 128)); }
+/* On a scale: the offset takes out 2**23 times it, exactly, what remains is the product, and this is added to it, -128 in it. Lanes below 0 are off: a
+ * clamp hides them. */
+WORD float scale_bits(void) { return 12582912.0f - 128; }
 #if VECTOR_BYTES != 64
 /* The low words of a and of b, which 16 bits hold; and from the bytes of two such vectors, narrowed, to four of each quad. */
 WORD vi16 low_words(vi32 a, vi32 b) { return pack_i32(a - (vi32)splat_f32(12582912.0f), b - (vi32)splat_f32(12582912.0f)); }

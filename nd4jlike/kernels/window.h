@@ -1,8 +1,8 @@
-/* int8 windows of 3x3, where a product takes four taps of all channels of a vector: they slide over the columns, and nothing is kept but registers.
+/* int8 windows of 3x3, where a product takes four taps of all channels of a vector: they slide over the columns, whose cells stay in registers.
  *
- * A column comes in as four rows, interleaved to cells that serve two rows of outputs; the cells of three columns stay in registers, which take turns. Where
- * the filter steps by 2, one row of outputs takes three rows, two columns at a time: the cells of two columns of two rows, twice, and those of four columns of
- * the third row.
+ * Two rows of the input come in at a time, as a pair, column by column; the pair above lies in first-level cache, where the newer one takes its place.
+ * Both make cells of four rows, which serve two rows of outputs if the filter steps by 1, one if it steps by 2. Reading memory limits this as much as
+ * arithmetic does: so the constants of all sums stay in registers, too, and instructions are named where a compiler copies more than it has to.
  */
 #ifndef ND4JLIKE_WINDOW_H
 #define ND4JLIKE_WINDOW_H
@@ -14,181 +14,222 @@ enum { WHOLE, HALVES, PART };
 
 #if WINDOWS
 
-/* What slides. Places of columns are in bytes. */
+/* What slides over two rows and the pairs of the rows above: of those, both halves have the columns `from` to `stop`. */
 typedef struct {
     const PairsStrip *strip;
-    /* The input rows; `blank` where one is outside the image. */
-    const int8_t *at[GROUP], *blank;
-    /* From a column to the next, to that of the upper half of the lanes; where both halves exist, from where on and how far; each half; the end. */
-    ptrdiff_t step, apart, from, width, first[2], length[2], end, stored, y_row;
+    char *ring, *from, *stop;
+    ptrdiff_t stored, y_row;
+    int scaled;
     vbytes offset, outside;
 } Window;
 
-WORD vbytes window_bytes(const Window *window, const int8_t *lower, const int8_t *upper, const int kind)
+WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t stored, const int kind)
 {
-    return kind == WHOLE ? load_bytes(lower, VECTOR_BYTES) : kind == HALVES ? load_halves(lower, upper) : load_part_bytes(lower, window->stored);
+    return kind == WHOLE ? load_bytes(lower, VECTOR_BYTES) : kind == HALVES ? load_halves(lower, upper) : load_part_bytes(lower, stored);
 }
 
-/* `count` columns of `inputs` rows, from `place` on. */
-WORD void window_load(const Window *window, ptrdiff_t place, vbytes loaded[][2], const int inputs, const int count, const int kind)
+/* Variables of a row. */
+#define WINDOW_LOCALS(window, row) \
+    const PairsStrip *const strip = (window)->strip; \
+    const PairRows x_rows = pair_rows(strip, row); \
+    const ptrdiff_t x_step0 = x_rows.columns[0], x_step1 = x_rows.columns[1], apart0 = x_rows.aparts[0], apart1 = x_rows.aparts[1]; \
+    const ptrdiff_t stored = (window)->stored; \
+    const vbytes offset = (window)->offset; \
+    const int8_t *x0 = x_rows.at[0], *x1 = x_rows.at[1]; \
+    char *ring = (window)->ring, *const from = (window)->from, *const stop = (window)->stop; \
+    vbytes pair[2]
+
+/* Whether the next column exists, in both halves. Where it does not, in none, all bytes are the same. */
+#define WINDOW_INSIDE (ring >= from && ring < stop)
+/* The same beyond the columns on the left of the first output. */
+#define WINDOW_LEFT_OF_END __builtin_expect(ring < stop, 1)
+
+/* The next column of both rows, interleaved. */
+#define WINDOW_PAIR(inside) \
+    { \
+        vbytes upper, lower; \
+        if (kind != HALVES || (inside)) { \
+            upper = window_bytes(x0, x0 + apart0, stored, kind) ^ offset; \
+            lower = window_bytes(x1, x1 + apart1, stored, kind) ^ offset; \
+            __asm__("" : "+v"(upper), "+v"(lower)); \
+        } else { \
+            const ptrdiff_t column = (ring - strip->pairs[0]) / PAIR_BYTES; \
+            const int left = column >= strip->first[0] && column < strip->end[0], right = column >= strip->first[1] && column < strip->end[1]; \
+            upper = load_halves(left ? x0 : strip->blank, right ? x0 + apart0 : strip->blank) ^ offset; \
+            lower = load_halves(left ? x1 : strip->blank, right ? x1 + apart1 : strip->blank) ^ offset; \
+            __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
+        } \
+        __asm__("vpunpcklbw %3, %2, %0\n\tvpunpckhbw %3, %2, %1" : "=&v"(pair[0]), "=v"(pair[1]) : "v"(upper), "v"(lower)); \
+    }
+#define WINDOW_STEP \
+    x0 += x_step0; \
+    x1 += x_step1; \
+    ring += PAIR_BYTES; \
+    /* One after another, not from a common origin. */ \
+    __asm__("" : "+r"(x0), "+r"(x1), "+r"(ring));
+
+/* Its cells: the newer pair, and the one above, which it replaces. Where the filter steps by 1, QUADS 0 and 2 have the even channels, the one above first,
+ * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. Where it steps by 2, instructions that read memory are worth
+ * more: the newer pair comes first, as in quads_of. */
+#define WINDOW_CELLS(window, cells, inside) \
+    if (kind == HALVES || (inside)) { \
+        WINDOW_PAIR(inside) \
+        if (stride == 1) \
+            __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
+                    "vpshufb %7, %4, %0%{%8%}\n\tvpshufb %7, %4, %1%{%9%}\n\tvpshufb %7, %5, %2%{%8%}\n\tvpshufb %7, %5, %3%{%9%}\n\t" \
+                    "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
+                    : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
+                    : "v"(pair[0]), "v"(pair[1]), "r"(ring), "v"(swapped), "Yk"(odd), "Yk"(even) \
+                    : "memory"); \
+        else \
+            __asm__("vpunpcklwd (%6), %4, %0\n\tvpunpckhwd (%6), %4, %1\n\tvpunpcklwd 64(%6), %5, %2\n\tvpunpckhwd 64(%6), %5, %3\n\t" \
+                    "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
+                    : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
+                    : "v"(pair[0]), "v"(pair[1]), "r"(ring) \
+                    : "memory"); \
+    } else \
+        __asm__ volatile("vmovdqu64 %4, %0\n\tvmovdqu64 %4, %1\n\tvmovdqu64 %4, %2\n\tvmovdqu64 %4, %3" \
+                         : "=v"(cells[0]), "=v"(cells[1]), "=v"(cells[2]), "=v"(cells[3]) : "m"((window)->outside)); \
+    WINDOW_STEP
+
+/* The bias and three products of one of the QUADS sums of each row. Weights lie for `packed` rows and are read where they are used. */
+#define WINDOW_WEIGHT(place) "vpdpbusd %c[weights]+" place "(%[block]), "
+#define WINDOW_OPERANDS(quad, packed, a, b, c) \
+    [a_] "v"(a[quad]), [b_] "v"(b[quad]), [c_] "v"(c[quad]), [block] "r"(block), [bias] "i"((QUADS * PAIRS_BIAS + quad) * VECTOR_BYTES), \
+        [weights] "i"((QUADS * PAIRS_CONSTANTS + quad * 3 * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
+#define WINDOW_SUMS(quad, a, b, c) \
+    if (rows == 2) \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" \
+                WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("64") "%[a_], %[t]\n\t" WINDOW_WEIGHT("128") "%[b_], %[s]\n\t" \
+                WINDOW_WEIGHT("192") "%[b_], %[t]\n\t" WINDOW_WEIGHT("256") "%[c_], %[s]\n\t" WINDOW_WEIGHT("320") "%[c_], %[t]" \
+                : [s] "=&v"(sums[quad]), [t] "=&v"(sums[QUADS + quad]) : WINDOW_OPERANDS(quad, 2, a, b, c) : "memory"); \
+    else \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" \
+                WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("%c[step]") "%[b_], %[s]\n\t" WINDOW_WEIGHT("2*%c[step]") "%[c_], %[s]" \
+                : [s] "=&v"(sums[quad]) : WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1, a, b, c) : "memory"); \
+    if (rescaling != OTHERWISE) { \
+        WINDOW_LINE(sums[quad], quad) \
+        if (rows == 2) \
+            WINDOW_LINE(sums[QUADS + quad], quad) \
+        if (rescaling == BY_SCALE && rows == 2) \
+            __asm__(WINDOW_SKIP "vaddps %c[at](%[block]), %[s], %[s]\n\tvaddps %c[at](%[block]), %[t], %[t]\n.Lon_line%=:" \
+                    : [s] "+v"(sums[quad]), [t] "+v"(sums[QUADS + quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
+        else if (rescaling == BY_SCALE) \
+            __asm__(WINDOW_SKIP "vaddps %c[at](%[block]), %[s], %[s]\n.Lon_line%=:" : [s] "+v"(sums[quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
+        if (quad % 2) { \
+            WINDOW_WORDS(sums[quad - 1], sums[quad]); \
+            if (rows == 2) \
+                WINDOW_WORDS(sums[QUADS + quad - 1], sums[QUADS + quad]); \
+        } \
+    }
+#define WINDOW_LINE(sum, quad) __asm__("vfmadd213ps %2, %1, %0" : "+v"(sum) : "v"(scales[quad]), "v"(offsets[quad]));
+#define WINDOW_SKIP "test %[bit], %[scaled]\n\tjz .Lon_line%=\n\t"
+#define WINDOW_SCALED(quad) [scaled] "r"(scaled), [bit] "i"(1 << quad), [block] "r"(block), [at] "i"(QUADS * PAIRS_ADDED * VECTOR_BYTES)
+#define WINDOW_WORDS(a, b) __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(a) : "v"(b), "v"(swapped), "Yk"(odd))
+
+/* The outputs at three columns. The first row last: where there is no second one, both are at one place. */
+#define WINDOW_OUTPUTS(window, a, b, c) \
+    { \
+        vi32 sums[2 * QUADS]; \
+        vbytes bytes[2]; \
+        if (stride == 2) { \
+            WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END) \
+        } \
+        WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END) \
+        WINDOW_SUMS(0, a, b, c) \
+        WINDOW_SUMS(1, a, b, c) \
+        WINDOW_SUMS(2, a, b, c) \
+        WINDOW_SUMS(3, a, b, c) \
+        if (rescaling == OTHERWISE) \
+            pairs_otherwise(strip, sums, bytes, rows); \
+        for (int i = 0; i < rows && rescaling != OTHERWISE; i++) \
+            bytes[i] = pack_i16((vi16)sums[i * QUADS], (vi16)sums[i * QUADS + 2]); \
+        for (int i = 0; i < rows && (stride == 2) == (rescaling != OTHERWISE); i++) \
+            bytes[i] = stride == 2 ? in_fours(bytes[i]) : in_twos(bytes[i]); \
+        for (int i = rows - 1; i >= 0; i--) { \
+            int8_t *at = i ? y + y_row : y; \
+            if (__builtin_expect(bounded, 0)) \
+                bytes[i] = at_most_i8(bytes[i], strip->high) ^ strip->y_flip; \
+            if (kind == WHOLE) \
+                store_bytes(at, bytes[i], VECTOR_BYTES); \
+            else if (kind == HALVES) \
+                store_halves(at, at + strip->y_apart, bytes[i]); \
+            else \
+                store_part_bytes(at, bytes[i], stored); \
+        } \
+        y += y_column; \
+        __asm__("" : "+r"(y)); \
+        if (ring == end) \
+            break; \
+    }
+
+/* The first pair. */
+WORD void window_first(const Window *window, const int kind)
 {
-    if (__builtin_expect((size_t)(place - window->from) < (size_t)window->width, 1)) {
-#pragma GCC unroll 2
-        for (int i = 0; i < count; i++, place += window->step)
-#pragma GCC unroll 4
-            for (int row = 0; row < inputs; row++) {
-                const int8_t *at = window->at[row] + place;
-                loaded[row][i] = window_bytes(window, at, at + window->apart, kind) ^ window->offset;
-            }
-    } else
-#pragma GCC unroll 2
-        for (int i = 0; i < count; i++, place += window->step) {
-            int lower = (kind == HALVES || count > 1) && (size_t)(place - window->first[0]) < (size_t)window->length[0];
-            int upper = kind == HALVES && (size_t)(place - window->first[1]) < (size_t)window->length[1];
-#pragma GCC unroll 4
-            for (int row = 0; row < inputs; row++) {
-                const int8_t *at = window->at[row] + place;
-                if (kind == HALVES)
-                    loaded[row][i] = load_halves(lower ? at : window->blank, upper ? at + window->apart : window->blank) ^ window->offset;
-                else if (lower)
-                    loaded[row][i] = window_bytes(window, at, at, kind) ^ window->offset;
-                else
-                    loaded[row][i] = window->outside;
-            }
+    WINDOW_LOCALS(window, 0);
+    for (char *end = ring + strip->width * PAIR_BYTES; ring < end;) {
+        if (kind == HALVES || WINDOW_INSIDE) {
+            WINDOW_PAIR(WINDOW_INSIDE)
+            ((vbytes *)ring)[0] = pair[0];
+            ((vbytes *)ring)[1] = pair[1];
         }
+        WINDOW_STEP
+    }
 }
 
-/* The outputs of `rows` rows at three products' cells; weights lie for `packed` rows. */
-WORD void window_outputs(
-    const Window *window, const vi32 *first, const vi32 *second, const vi32 *third, int8_t *y, const int rows, const int packed, const int kind,
-    const int rescaling)
+/* `rows` rows of outputs; the newer rows of the input are `row` and the next one. */
+WORD void window_row(const Window *window, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind, const int rescaling)
 {
-    const vi32 *block = window->strip->block, *const cells[] = {first, second, third};
-    const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *offsets = (const vf32 *)block + QUADS * PAIRS_OFFSET;
-    vi32 sums[2 * QUADS];
-    vi16 words[2][2];
-    vbytes bytes[2];
+    WINDOW_LOCALS(window, row);
+    const ptrdiff_t y_column = strip->y_column, y_row = window->y_row;
+    const int bounded = strip->bounded;
+    const char *const end = ring + (strip->columns * stride + (stride == 1 ? 2 : 1)) * PAIR_BYTES;
+    const vi32 *const block = strip->block;
+    const vbytes swapped = words_swapped();
+    const uint64_t odd = ODD_WORDS, even = ~ODD_WORDS;
+    int scaled = window->scaled;
+    vf32 scales[QUADS], offsets[QUADS];
+    vi32 a[QUADS], b[QUADS], c[QUADS];
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad++) {
-        const vi32 *weights = block + QUADS * PAIRS_CONSTANTS + quad * 3 * packed;
-        vi32 bias = block[QUADS * PAIRS_BIAS + quad];
-        vf32 scale = scales[quad], offset = offsets[quad];
-        /* One load each. */
-        __asm__("" : "+v"(bias), "+v"(scale), "+v"(offset));
-#pragma GCC unroll 2
-        for (int row = 0; row < rows; row++)
-            sums[row * QUADS + quad] = bias;
-#pragma GCC unroll 3
-        for (int tap = 0; tap < 3; tap++)
-#pragma GCC unroll 2
-            for (int row = 0; row < rows; row++)
-                sums[row * QUADS + quad] = dot_cells(sums[row * QUADS + quad], cells[tap][quad], weights[tap * packed + row]);
-        if (rescaling == OTHERWISE)
-            continue;
-#pragma GCC unroll 2
-        for (int row = 0; row < rows; row++) {
-            vi32 *sum = &sums[row * QUADS + quad];
-            *sum = rescaling == BY_LINE ? bits_on_line(*sum, scale, offset) : bits_on_scale(*sum, scale, offset);
-            if (quad % 2)
-                words[row][quad / 2] = low_words(sum[-1], sum[0]);
-        }
+        __asm__("vmovups %1, %0" : "=v"(scales[quad]) : "m"(block[QUADS * PAIRS_SCALE + quad]));
+        __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(block[QUADS * PAIRS_OFFSET + quad]));
     }
-    if (rescaling == OTHERWISE)
-        pairs_otherwise(window->strip, sums, bytes, rows);
-    else
-#pragma GCC unroll 2
-        for (int row = 0; row < rows; row++)
-            bytes[row] = in_fours(pack_i16(words[row][0], words[row][1]));
-    if (window->strip->bounded)
-#pragma GCC unroll 2
-        for (int row = 0; row < rows; row++)
-            bytes[row] = at_most_i8(bytes[row], window->strip->high) ^ window->strip->y_flip;
-    /* The first row last: where there is no second one, both are at one place. */
-#pragma GCC unroll 2
-    for (int row = rows - 1; row >= 0; row--) {
-        int8_t *at = row ? y + window->y_row : y;
-        if (kind == WHOLE)
-            store_bytes(at, bytes[row], VECTOR_BYTES);
-        else if (kind == HALVES)
-            store_halves(at, at + window->strip->y_apart, bytes[row]);
-        else
-            store_part_bytes(at, bytes[row], window->stored);
-    }
-}
-
-/* `rows` rows of outputs from input row `row` on. */
-WORD void window_row(Window *window, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind, const int rescaling)
-{
-    const PairsStrip *strip = window->strip;
-    const int inputs = rows + 2;
-    ptrdiff_t place = 2 * window->step;
-    vbytes loaded[GROUP][2], d[2], e[2];
-    vi32 a[QUADS], b[QUADS], c[QUADS];
-    for (int i = 0; i < inputs; i++, row++)
-        window->at[i] = row >= strip->first_row && row < strip->end_row ? strip->x + row * strip->x_row : window->blank;
-#define ONE_COLUMN(place, cells) \
-    window_load(window, place, loaded, inputs, 1, kind); \
-    quads_of(cells, loaded[0][0], loaded[1][0], loaded[2][0], loaded[inputs - 1][0]);
-#define TWO_COLUMNS(place, cells, third) \
-    window_load(window, place, loaded, inputs, 2, kind); \
-    squares_of(cells, third, loaded[0], loaded[1], loaded[2]);
-#define NEXT_OUTPUTS(first, second, third) \
-    window_outputs(window, first, second, third, y, rows, stride == 1 ? 2 : 1, kind, rescaling); \
-    y += strip->y_column; \
-    place += stride * window->step; \
-    if (place == window->end) \
-        break;
+    WINDOW_CELLS(window, a, WINDOW_INSIDE)
     if (stride == 1) {
-        ONE_COLUMN(0, a)
-        ONE_COLUMN(window->step, b)
+        WINDOW_CELLS(window, b, WINDOW_INSIDE)
         for (;;) {
-            ONE_COLUMN(place, c)
-            NEXT_OUTPUTS(a, b, c)
-            ONE_COLUMN(place, a)
-            NEXT_OUTPUTS(b, c, a)
-            ONE_COLUMN(place, b)
-            NEXT_OUTPUTS(c, a, b)
+            WINDOW_OUTPUTS(window, a, b, c)
+            WINDOW_OUTPUTS(window, b, c, a)
+            WINDOW_OUTPUTS(window, c, a, b)
         }
-    } else {
-        TWO_COLUMNS(0, a, d)
+    } else
         for (;;) {
-            TWO_COLUMNS(place, b, e)
-            join_columns(c, d, e);
-            NEXT_OUTPUTS(a, b, c)
-            TWO_COLUMNS(place, a, d)
-            join_columns(c, e, d);
-            NEXT_OUTPUTS(b, a, c)
+            WINDOW_OUTPUTS(window, a, b, c)
+            WINDOW_OUTPUTS(window, c, b, a)
         }
-    }
-#undef ONE_COLUMN
-#undef TWO_COLUMNS
-#undef NEXT_OUTPUTS
 }
 
 WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int stride, const int kind, const int rescaling)
 {
     const int rows = stride == 1 ? 2 : 1;
-    const ptrdiff_t step = strip->x_column;
     Window window = {
-        .strip = strip, .blank = strip->blank, .step = step, .apart = strip->x_apart, .from = strip->from * step,
-        .width = largest(strip->to - strip->from - (stride - 1), 0) * step, .end = (strip->columns * stride + 2) * step,
-        .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row, .offset = splat_i8(INPUT_OFFSET ^ strip->flip),
+        .strip = strip, .ring = strip->pairs[0], .from = strip->pairs[0] + strip->from * PAIR_BYTES,
+        .stop = strip->pairs[0] + largest(strip->to, strip->from) * PAIR_BYTES, .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row,
+        .scaled = *(const int *)(strip->block + QUADS * PAIRS_SCALED), .offset = splat_i8(INPUT_OFFSET ^ strip->flip),
     };
-    window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
-    for (int half = 0; half < 2; half++) {
-        window.first[half] = strip->first[half] * step;
-        window.length[half] = largest(strip->end[half] - strip->first[half], 0) * step;
-    }
     int8_t *y = strip->y;
     ptrdiff_t row = 0;
+    window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
+    window_first(&window, kind);
     /* One row left: a tile of one where that pays. */
     for (; row + (kind == WHOLE ? rows : 1) <= count; row += rows, y += rows * strip->y_row) {
         if (row + rows > count)
             window.y_row = 0;
-        window_row(&window, row * stride, y, rows, stride, kind, rescaling);
+        window_row(&window, row * stride + 2, y, rows, stride, kind, rescaling);
     }
     if (kind == WHOLE && row < count)
-        window_row(&window, row * stride, y, 1, stride, kind, rescaling);
+        window_row(&window, row * stride + 2, y, 1, stride, kind, rescaling);
 }
 
 #define WINDOW_KERNEL(stride, kind, rescaling) \
