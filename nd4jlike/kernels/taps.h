@@ -1,13 +1,14 @@
-/* The register tile of rows of float32, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
+/* The register tile of rows of float32, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever their length,
+ * which Cython cannot ask for.
  *
- * A tile is up to 2 rows of `columns` outputs, `columns` a constant, or up to 4 where all inputs are there. Each input is loaded once and serves all outputs that it reaches. Coordinates of
- * inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left out, not multiplied.
+ * A tile is up to 2 rows of `columns` outputs, `columns` a constant, or up to 4 where all inputs are there. Each input is loaded once and serves all outputs
+ * that it reaches. Coordinates of inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left
+ * out, not multiplied.
  */
 #ifndef ND4JLIKE_TAPS_H
 #define ND4JLIKE_TAPS_H
 
 #include "simd.h"
-
 
 /* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
  * any taps and any stride, but loads an input for each output that it reaches. */
