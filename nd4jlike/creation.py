@@ -15,7 +15,7 @@ from nd4jlike.ndarray import _like as laid_out_like
 from nd4jlike.ndarray import _unwritten as unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -77,19 +77,14 @@ def create(
     >>> x.buffer.nbytes, x.strides
     (576, (72, 36, 6, 1))
     """
-    return _made(NdArray, shape, dtype, order, paddings, padding_offsets)
+    return NdArray(_described(shape, dtype, order, paddings, padding_offsets))
 
 
-def _made(
-    make: Callable[[ShapeDescriptor], NdArray],
-    shape: _Shape,
-    dtype: _DTypeLike,
-    order: str,
-    paddings: Sequence[int] | None = None,
-    padding_offsets: Sequence[int] | None = None,
-) -> NdArray:
-    """Make an array of the arguments of `create`."""
-    return make(ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets))
+def _described(
+    shape: _Shape, dtype: _DTypeLike, order: str, paddings: Sequence[int] | None = None, padding_offsets: Sequence[int] | None = None
+) -> ShapeDescriptor:
+    """Describe what the arguments of `create` ask for."""
+    return ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets)
 
 
 def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
@@ -143,7 +138,7 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
     >>> nd.empty((2, 3)).shape
     (2, 3)
     """
-    return _made(unwritten, shape, dtype, order, **padding)
+    return unwritten(_described(shape, dtype, order, **padding))
 
 
 def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:

@@ -436,19 +436,13 @@ cdef class DepthwiseConv2d:
         cdef ShapeDescriptor x = self._last_x
         cdef ShapeDescriptor y = self._last_y
         cdef NdArray given
-        cdef Py_ssize_t lead
-        cdef bint reads
         if x_or_descriptor is not None:
             given = None if isinstance(x_or_descriptor, ShapeDescriptor) else as_ndarray(x_or_descriptor)
             x = x_or_descriptor if given is None else given.descriptor
             if self._leaves_to_int16(x):
                 return self._int16.explain(x_or_descriptor)
             y = self._result_descriptor(x)
-            reads = not self._ignores_padding and has_halo(x, self._axes) and (given is None or given.padding_holds(self._padding_bits))
-            launch = self._built(x, y, reads, 0)
-            lead = 0 if given is None else launch.lead(given.data(), NULL)  # NULL: as aligned as new memory
-            if lead:
-                launch = self._built(x, y, reads, lead)
+            launch = self._fitting(x, y, given, NULL)  # NULL: as aligned as new memory
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
@@ -483,14 +477,17 @@ cdef class DepthwiseConv2d:
     cdef _Launch _find(self, NdArray source, NdArray target):
         cdef ShapeDescriptor x = source.descriptor
         cdef ShapeDescriptor y = target.descriptor
-        cdef bint reads = not self._ignores_padding and has_halo(x, self._axes) and source.padding_holds(self._padding_bits)
-        cdef _Launch launch = self._cached(x, y, reads, 0)
-        cdef Py_ssize_t lead = launch.lead(source.data(), target.data())
-        if lead:
-            launch = self._cached(x, y, reads, lead)
+        cdef _Launch launch = self._fitting(x, y, source, target.data())
         with cython.critical_section(self):
             self._last_x, self._last_y, self._last = x, y, launch
         return launch
+
+    cdef _Launch _fitting(self, ShapeDescriptor x, ShapeDescriptor y, NdArray source, const char *target):
+        """The launch for the padding and the addresses of two arrays; without `source` for clean, aligned memory."""
+        cdef bint reads = not self._ignores_padding and has_halo(x, self._axes) and (source is None or source.padding_holds(self._padding_bits))
+        cdef _Launch launch = self._cached(x, y, reads, 0)
+        cdef Py_ssize_t lead = 0 if source is None else launch.lead(source.data(), target)
+        return self._cached(x, y, reads, lead) if lead else launch
 
     cdef _Launch _cached(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding, Py_ssize_t lead):
         cdef tuple key = (x, y, reads_padding, lead)
