@@ -81,6 +81,11 @@ WORD char *step_to(const char **from, Steps steps, const int column)
     return (char *)*from + (column % 4 == 3 ? steps.three : column % 4 * steps.one);
 }
 
+WORD vf32 load_cell(const char *cell, vi32 index, ptrdiff_t sources, const int spread, const int element)
+{
+    return spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
+}
+
 /* Some taps of one row of inputs, for one row of outputs or two; NULL: none. Each input is loaded once. */
 WORD void add_taps(
     vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, Steps steps, unsigned long long outside,
@@ -92,7 +97,7 @@ WORD void add_taps(
         const char *cell = step_to(&x, steps, column);
         if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
             continue;
-        vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
+        vf32 value = load_cell(cell, index, sources, spread, element);
 #pragma GCC unroll 8
         for (int tap = 0; tap < taps; tap++) {
             int output = (column - tap) / stride;
@@ -132,7 +137,7 @@ WORD void add_row(
             const char *cell = step_to(&from, outputs, column);
             if (where != INSIDE && (outside >> column * stride & 1))
                 continue;
-            vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
+            vf32 value = load_cell(cell, index, sources, spread, element);
             if (upper)
                 upper[column] += value * upper_weights[tap];
             if (lower)
@@ -241,7 +246,7 @@ WORD void whole_tile(
             const char *cell = step_to(&from, steps, column);
             if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
                 continue;
-            vf32 value = spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
+            vf32 value = load_cell(cell, index, sources, spread, element);
 #pragma GCC unroll 32
             for (int output = 0; output < rows * columns; output++) {
                 const int down = row - output / columns * stride, across = column - output % columns * stride;
