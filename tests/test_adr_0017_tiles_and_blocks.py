@@ -65,6 +65,24 @@ def test_d1_images_of_any_height_fill_their_tiles(isa, side):
                 assert_close(out, values, weights, None, **steps)
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kernel", [3, 5, 7])
+def test_d1_images_of_one_tile(isa, side, kernel):
+    """D1: an image of 7x7 may be one tile; its neighbours, and a part of its rows, are not."""
+    for channels, batch, threads in ((3, 1, 1), (16, 2, 1), (17, 1, 1), (48, 2, 1), (130, 1, 1), (528, 1, 2)):
+        for size, padding in (((7, 7), "same"), ((7, 7), "valid"), ((7, 8), "same"), ((8, 7), "same"), ((9, 7), ((kernel // 2 - 1,) * 2, (kernel // 2,) * 2))):
+            values, weights, bias = random((batch, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random(channels, 3)
+            steps = steps_of(size, (kernel, kernel), (1, 1), (1, 1))
+            if padding != "same":
+                steps["padding"] = ((0, 0), (0, 0)) if padding == "valid" else padding
+            shape = [n + sum(p) - kernel + 1 for n, p in zip(size, steps["padding"], strict=True)]
+            out = guarded_array(np.zeros((batch, *shape, channels), np.float32), side)
+            plan = nd.DepthwiseConv2d(weights, bias, padding=padding, threads=threads, isa=isa)
+            plan(guarded_array(values, side), out)
+            assert_close(out, values, weights, bias, **steps)
+
+
 def test_d1_wider_filters_go_through_bands():
     """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation."""
     for width, stride, dilation, in_place in ((58, 1, 1, True), (59, 1, 1, False), (53, 2, 1, True), (54, 2, 1, False), (58, 3, 3, True), (59, 3, 3, False)):

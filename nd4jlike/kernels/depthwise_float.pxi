@@ -33,6 +33,7 @@ cdef extern from "taps.h" nogil:
     const int TALL_TILE
     int TALL_ROWS(int columns)
     const OneTile tiles_table[4][8][3][2][11]
+    const OneTile image_tiles[8]
     const OneTile tiles_of_any_taps[11]
     const OneTile tiles_of_any_stride[11]
     int where_of(const Tile *tile, int columns)
@@ -73,8 +74,8 @@ cdef struct Rows:
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
-    # Whether whole tiles may be tall.
-    bint tall
+    # Whether whole tiles may be tall; whether an image is a tile.
+    bint tall, image
     int columns
     const OneTile *tiles
 
@@ -106,6 +107,10 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
         return False
     return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
+
+
+cdef bint is_image(const Line *line) noexcept nogil:
+    return line.outputs == WIDE_TILE and line.extent == WIDE_TILE and line.pad == line.taps // 2 and line.stride == 1 and line.dilation == 1
 
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
@@ -157,6 +162,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.tall = (
         job.tiles[TALL_TILE] != NULL and not job.spread and job.down.taps == job.across.taps and job.down.step == job.across.step
         and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
+    )
+    job.image = (
+        problem.element == FLOAT32 and job.wide and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
+        and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
@@ -302,6 +311,15 @@ cdef void run_image(
     tile.spread = job.spread
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     tile.limits = limits
+    if job.image and end - begin == WIDE_TILE:
+        x -= down.pad * down.x + across.pad * across.x
+        while block < job.blocks:
+            run_tiles(
+                &tile, image_tiles[across.taps], blocks, block, min(block + chunk, job.blocks), 1, WIDE_TILE,
+                x + block_shift(block, job.x_vectors, job.x_step, job.itemsize), y + block_shift(block, job.y_vectors, job.y_step, job.itemsize),
+            )
+            block += chunk
+        return
     phase = done = 0
     while True:
         found = find_places(job, &tile, places, first, last, &phase, &done)

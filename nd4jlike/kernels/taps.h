@@ -221,9 +221,10 @@ WORD void one_tile(
 /* Output rows of a tall tile: what the registers hold beside 9 weights. */
 #define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
 
-/* The same of a tile of `rows` rows, of whose inputs as many are outside as a centred filter reaches at most: no loops, each weight loaded once. */
+/* The same of a tile of `rows` rows, of whose inputs as many are outside as a centred filter reaches at most, `above` and `below`: no loops, each weight
+ * loaded once. */
 WORD void whole_tile(
-    const Tile *tile, unsigned long long outside, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
+    const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
     const int rows, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
@@ -238,7 +239,7 @@ WORD void whole_tile(
         sums[output] = block[0];
 #pragma GCC unroll 16
     for (int row = 0; row < reach; row++, x += tile->x_row) {
-        if ((row < taps / 2 && row < tile->above) || (row >= reach - taps / 2 && row >= reach - tile->below))
+        if ((row < taps / 2 && row < above) || (row >= reach - taps / 2 && row >= reach - below))
             continue;
         const char *from = x;
 #pragma GCC unroll 32
@@ -274,11 +275,33 @@ typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char
         const unsigned long long outside = tile->outside; \
         do { \
             if (rows) \
-                whole_tile(tile, outside, block, x, y, lanes, rows, spread, taps, stride, columns, where, element); \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, rows, spread, taps, stride, columns, where, element); \
             else \
                 one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
             block += tile->block_vectors; \
             x += (spread) ? 0 : tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* A whole image of WIDE_TILE rows and columns, of which one block after another stays in first-level cache, with its weights; no jumps but one. */
+#define IMAGE_TILE(name, taps) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        enum { EDGE = (taps) / 2, OUTSIDE = ((1 << EDGE) - 1) | (((1 << EDGE) - 1) << (EDGE + WIDE_TILE)) }; \
+        do { \
+            const char *from = x; \
+            char *to = y; \
+            _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
+            { \
+                const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, rows, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
+                from += 2 * tile->x_row; \
+                to += 2 * tile->y_row; \
+                __asm__("" : "+r"(from), "+r"(to)); \
+            } \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
             y += tile->y_block; \
         } while (--count); \
     }
@@ -317,6 +340,18 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
     }
+
+/* By taps. */
+#if VECTOR_BYTES == 64
+IMAGE_TILE(image_3, 3)
+IMAGE_TILE(image_5, 5)
+IMAGE_TILE(image_7, 7)
+#endif
+static const OneTile image_tiles[TILE_TAPS] = {
+#if VECTOR_BYTES == 64
+    [3] = image_3, [5] = image_5, [7] = image_7,
+#endif
+};
 
 #define GENERAL_TILES(name, stride) \
     TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32) \
