@@ -10,6 +10,14 @@ from nd4jlike.errors import UnsupportedLayoutError
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
+cdef enum:
+    PAGE = 4096
+    # Bytes from which on the place in a page matters.
+    LARGE = 1 << 20
+
+# Large allocations so far.
+cdef unsigned int large_ones = 0
+
 __all__ = ["Buffer"]
 
 
@@ -71,14 +79,21 @@ cdef class Buffer:
 
 
 cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignment, bint cleared):
+    global large_ones
     cdef Buffer made = Buffer.__new__(Buffer)
+    cdef Py_ssize_t place = 0
+    # A store makes loads wait whose addresses differ by whole pages, and allocators begin large blocks at one place of a page: so, by turns, at two.
+    if nbytes >= LARGE:
+        alignment = PAGE
+        place = PAGE // 2 * (large_ones & 1)
+        large_ones += 1
     # calloc asks the kernel for zeroed pages where it can, which no clearing of our own beats.
     if nbytes > PY_SSIZE_T_MAX - alignment:
         raise MemoryError(f"cannot allocate {nbytes} bytes")
     made.allocation = calloc(<size_t> (nbytes + alignment), 1) if cleared else malloc(<size_t> (nbytes + alignment))
     if made.allocation is NULL:
         raise MemoryError(f"cannot allocate {nbytes} bytes")
-    made.data = <char *> made.allocation + (-<Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))
+    made.data = <char *> made.allocation + (place - <Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))
     made.nbytes = nbytes
     made.fill_known = True
     made.fill_bits = 0

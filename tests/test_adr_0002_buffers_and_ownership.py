@@ -538,3 +538,14 @@ for stride in (1, 3):
 def test_d15_what_is_written_as_a_whole_is_not_cleared_before():
     """D15: What is about to be written as a whole is not cleared before: the elements of results, copies and `empty` start with what the memory held."""
     subprocess.run([sys.executable, "-c", WRITTEN_WHOLE], env=os.environ | {"MALLOC_PERTURB_": "90"}, check=True)
+
+
+def test_d16_large_arrays_lie_by_turns_at_two_places_of_a_page():
+    """D16: Element (0, .., 0) of new memory of 1 MiB and more lies by turns at the start and in the middle of a page of 4096 bytes."""
+    places = []
+    for extent in (1 << 20, 9 << 20, 1 << 20):
+        array = nd.NdArray(nd.ShapeDescriptor.padded_buffer_descriptor("int8", "c", (extent,), (5,), (3,)))
+        places.append(array.to_numpy().ctypes.data % 4096)
+        assert not array.hosting_array().to_numpy().any()
+    assert places in ([0, 2048, 0], [2048, 0, 2048])
+    assert nd.NdArray(nd.ShapeDescriptor.padded_buffer_descriptor("int8", "c", (1 << 19,), (5,), (3,))).to_numpy().ctypes.data % 64 == 0
