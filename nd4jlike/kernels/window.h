@@ -72,7 +72,7 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
  * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. Where it steps by 2, instructions that read memory are worth
  * more: the newer pair comes first, as in quads_of. */
 #define WINDOW_CELLS(window, cells, inside) \
-    if (kind == HALVES || (inside)) { \
+    if ((inside) || (kind == HALVES && ring < last)) { \
         WINDOW_PAIR(inside) \
         if (stride == 1) \
             __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
@@ -92,21 +92,35 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
                          : "=v"(cells[0]), "=v"(cells[1]), "=v"(cells[2]), "=v"(cells[3]) : "m"((window)->outside)); \
     WINDOW_STEP
 
-/* The bias and three products of one of the QUADS sums of each row. Weights lie for `packed` rows and are read where they are used. */
+/* One of the QUADS sums of each row: the bias and the products of the first two columns; later that of the third one, and what makes bytes of the sum.
+ * Weights lie for `packed` rows and are read where they are used. */
 #define WINDOW_WEIGHT(place) "vpdpbusd %c[weights]+" place "(%[block]), "
-#define WINDOW_OPERANDS(quad, packed, a, b, c) \
-    [a_] "v"(a[quad]), [b_] "v"(b[quad]), [c_] "v"(c[quad]), [block] "r"(block), [bias] "i"((QUADS * PAIRS_BIAS + quad) * VECTOR_BYTES), \
-        [weights] "i"((QUADS * PAIRS_CONSTANTS + quad * 3 * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
-#define WINDOW_SUMS(quad, a, b, c) \
+#define WINDOW_OPERANDS(quad, column, packed) \
+    [block] "r"(block), [bias] "i"((QUADS * PAIRS_BIAS + quad) * VECTOR_BYTES), \
+        [weights] "i"((QUADS * PAIRS_CONSTANTS + (quad * 3 + (column)) * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
+#define WINDOW_BEGIN(quad, a, b) \
     if (rows == 2) \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" \
-                WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("64") "%[a_], %[t]\n\t" WINDOW_WEIGHT("128") "%[b_], %[s]\n\t" \
-                WINDOW_WEIGHT("192") "%[b_], %[t]\n\t" WINDOW_WEIGHT("256") "%[c_], %[s]\n\t" WINDOW_WEIGHT("320") "%[c_], %[t]" \
-                : [s] "=&v"(sums[quad]), [t] "=&v"(sums[QUADS + quad]) : WINDOW_OPERANDS(quad, 2, a, b, c) : "memory"); \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" \
+                WINDOW_WEIGHT("64") "%[a_], %[t]\n\t" WINDOW_WEIGHT("128") "%[b_], %[s]\n\t" WINDOW_WEIGHT("192") "%[b_], %[t]" \
+                : [s] "=&v"(sums[quad]), [t] "=&v"(sums[QUADS + quad]) \
+                : [a_] "v"(a[quad]), [b_] "v"(b[quad]), WINDOW_OPERANDS(quad, 0, 2) \
+                : "memory"); \
     else \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" \
-                WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("%c[step]") "%[b_], %[s]\n\t" WINDOW_WEIGHT("2*%c[step]") "%[c_], %[s]" \
-                : [s] "=&v"(sums[quad]) : WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1, a, b, c) : "memory"); \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("%c[step]") "%[b_], %[s]" \
+                : [s] "=&v"(sums[quad]) \
+                : [a_] "v"(a[quad]), [b_] "v"(b[quad]), WINDOW_OPERANDS(quad, 0, stride == 1 ? 2 : 1) \
+                : "memory");
+#define WINDOW_END(quad, c) \
+    if (rows == 2) \
+        __asm__(WINDOW_WEIGHT("0") "%[c_], %[s]\n\t" WINDOW_WEIGHT("64") "%[c_], %[t]" \
+                : [s] "+v"(sums[quad]), [t] "+v"(sums[QUADS + quad]) \
+                : [c_] "v"(c[quad]), WINDOW_OPERANDS(quad, 2, 2) \
+                : "memory"); \
+    else \
+        __asm__(WINDOW_WEIGHT("0") "%[c_], %[s]" \
+                : [s] "+v"(sums[quad]) \
+                : [c_] "v"(c[quad]), WINDOW_OPERANDS(quad, 2, stride == 1 ? 2 : 1) \
+                : "memory"); \
     if (rescaling != OTHERWISE) { \
         WINDOW_LINE(sums[quad], quad) \
         if (rows == 2) \
@@ -127,19 +141,24 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
 #define WINDOW_SCALED(quad) [scaled] "r"(scaled), [bit] "i"(1 << quad), [block] "r"(block), [at] "i"(QUADS * PAIRS_ADDED * VECTOR_BYTES)
 #define WINDOW_WORDS(a, b) __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(a) : "v"(b), "v"(swapped), "Yk"(odd))
 
-/* The outputs at three columns. The first row last: where there is no second one, both are at one place. */
+/* The outputs at three columns. Half of the products come before the next columns' cells, which take the place of those that are done with, half after
+ * them: so nothing waits for what is just before it. The first row last: where there is no second one, both are at one place. */
 #define WINDOW_OUTPUTS(window, a, b, c) \
     { \
         vi32 sums[2 * QUADS]; \
         vbytes bytes[2]; \
+        WINDOW_BEGIN(0, a, b) \
+        WINDOW_BEGIN(1, a, b) \
+        WINDOW_BEGIN(2, a, b) \
+        WINDOW_BEGIN(3, a, b) \
         if (stride == 2) { \
             WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END) \
         } \
-        WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END) \
-        WINDOW_SUMS(0, a, b, c) \
-        WINDOW_SUMS(1, a, b, c) \
-        WINDOW_SUMS(2, a, b, c) \
-        WINDOW_SUMS(3, a, b, c) \
+        WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END) \
+        WINDOW_END(0, c) \
+        WINDOW_END(1, c) \
+        WINDOW_END(2, c) \
+        WINDOW_END(3, c) \
         if (rescaling == OTHERWISE) \
             pairs_otherwise(strip, sums, bytes, rows); \
         for (int i = 0; i < rows && rescaling != OTHERWISE; i++) \
@@ -167,43 +186,45 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
 WORD void window_first(const Window *window, const int kind)
 {
     WINDOW_LOCALS(window, 0);
-    for (char *end = ring + strip->width * PAIR_BYTES; ring < end;) {
-        if (kind == HALVES || WINDOW_INSIDE) {
-            WINDOW_PAIR(WINDOW_INSIDE)
-            ((vbytes *)ring)[0] = pair[0];
-            ((vbytes *)ring)[1] = pair[1];
-        }
+    const char *const end = kind == HALVES ? ring + strip->width * PAIR_BYTES : stop;
+    if (kind != HALVES) {
+        x0 += (from - ring) / PAIR_BYTES * x_step0;
+        x1 += (from - ring) / PAIR_BYTES * x_step1;
+        ring = from;
+    }
+    while (ring < end) {
+        WINDOW_PAIR(WINDOW_INSIDE)
+        ((vbytes *)ring)[0] = pair[0];
+        ((vbytes *)ring)[1] = pair[1];
         WINDOW_STEP
     }
 }
 
 /* `rows` rows of outputs; the newer rows of the input are `row` and the next one. */
-WORD void window_row(const Window *window, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind, const int rescaling)
+WORD void window_row(
+    const Window *window, const vf32 *scales, const vf32 *offsets, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind,
+    const int rescaling)
 {
     WINDOW_LOCALS(window, row);
     const ptrdiff_t y_column = strip->y_column, y_row = window->y_row;
     const int bounded = strip->bounded;
-    const char *const end = ring + (strip->columns * stride + (stride == 1 ? 2 : 1)) * PAIR_BYTES;
+    /* After the last column, and as many beyond it as an output takes: of those nothing is read. */
+    const char *const last = ring + strip->width * PAIR_BYTES, *const end = last + stride * PAIR_BYTES;
     const vi32 *const block = strip->block;
     const vbytes swapped = words_swapped();
     const uint64_t odd = ODD_WORDS, even = ~ODD_WORDS;
     int scaled = window->scaled;
-    vf32 scales[QUADS], offsets[QUADS];
     vi32 a[QUADS], b[QUADS], c[QUADS];
-#pragma GCC unroll 4
-    for (int quad = 0; quad < QUADS; quad++) {
-        __asm__("vmovups %1, %0" : "=v"(scales[quad]) : "m"(block[QUADS * PAIRS_SCALE + quad]));
-        __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(block[QUADS * PAIRS_OFFSET + quad]));
-    }
     WINDOW_CELLS(window, a, WINDOW_INSIDE)
-    if (stride == 1) {
-        WINDOW_CELLS(window, b, WINDOW_INSIDE)
+    WINDOW_CELLS(window, b, WINDOW_INSIDE)
+    WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END)
+    if (stride == 1)
         for (;;) {
             WINDOW_OUTPUTS(window, a, b, c)
             WINDOW_OUTPUTS(window, b, c, a)
             WINDOW_OUTPUTS(window, c, a, b)
         }
-    } else
+    else
         for (;;) {
             WINDOW_OUTPUTS(window, a, b, c)
             WINDOW_OUTPUTS(window, c, b, a)
@@ -215,21 +236,28 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
     const int rows = stride == 1 ? 2 : 1;
     Window window = {
         .strip = strip, .ring = strip->pairs[0], .from = strip->pairs[0] + strip->from * PAIR_BYTES,
-        .stop = strip->pairs[0] + largest(strip->to, strip->from) * PAIR_BYTES, .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row,
+        .stop = strip->pairs[0] + largest(least(strip->to, strip->width), strip->from) * PAIR_BYTES,
+        .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row,
         .scaled = *(const int *)(strip->block + QUADS * PAIRS_SCALED), .offset = splat_i8(INPUT_OFFSET ^ strip->flip),
     };
     int8_t *y = strip->y;
     ptrdiff_t row = 0;
+    vf32 scales[QUADS], offsets[QUADS];
+#pragma GCC unroll 4
+    for (int quad = 0; quad < QUADS; quad++) {
+        __asm__("vmovups %1, %0" : "=v"(scales[quad]) : "m"(strip->block[QUADS * PAIRS_SCALE + quad]));
+        __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(strip->block[QUADS * PAIRS_OFFSET + quad]));
+    }
     window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
     window_first(&window, kind);
     /* One row left: a tile of one where that pays. */
     for (; row + (kind == WHOLE ? rows : 1) <= count; row += rows, y += rows * strip->y_row) {
         if (row + rows > count)
             window.y_row = 0;
-        window_row(&window, row * stride + 2, y, rows, stride, kind, rescaling);
+        window_row(&window, scales, offsets, row * stride + 2, y, rows, stride, kind, rescaling);
     }
     if (kind == WHOLE && row < count)
-        window_row(&window, row * stride + 2, y, 1, stride, kind, rescaling);
+        window_row(&window, scales, offsets, row * stride + 2, y, 1, stride, kind, rescaling);
 }
 
 #define WINDOW_KERNEL(stride, kind, rescaling) \
