@@ -1,6 +1,7 @@
 """ADR 0005: the depthwise contract."""
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -195,6 +196,23 @@ def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel
         plan(guarded_array(values, side), out)
         assert "in place, " in plan.explain()
         assert (abs(out - want) <= bound).all(), (values.shape, weights.shape, steps)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kernel", [5, 7])
+def test_d1_planes_of_few_columns_stay_within_their_buffers(isa, side, kernel):
+    """D1: taps outside the image add nothing."""
+    half = kernel // 2
+    for size, channels in itertools.product(((7, 7), (1, 4), (2, 2), (3, 1), (4, 4), (5, 7), (3, 9), (40, 6), (36, 7), (37, 7)), (16, 33)):
+        steps = {"stride": (1, 1), "padding": ((half, half), (half, half - size[1] // 8))}
+        values, weights, bias = random((2, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random((channels,), 3)
+        want, bound = (a.transpose(0, 3, 1, 2) for a in depthwise_float(values, weights, bias, **steps))
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", padding=steps["padding"], threads=1 + size[0] % 2)
+        plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
+        assert "in place, " in plan.explain()
+        assert (abs(out - want) <= bound).all(), (size, channels)
 
 
 @every_isa

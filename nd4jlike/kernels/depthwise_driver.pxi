@@ -289,11 +289,16 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
     cdef Rows job
+    cdef Py_ssize_t turned
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         if in_strips(problem):
-            run_strips(problem, <const char *> x, <char *> y, begin, end)
+            turned = problem.channels // LANES * LANES if is_turned(problem) else 0
+            if turned:
+                run_turned(problem, <const char *> x, <char *> y, begin, end)
+            if turned < problem.channels:
+                run_strips(problem, turned, <const char *> x, <char *> y, begin, end)
         else:
             run_planes(problem, <const char *> x, <char *> y, begin, end)
     elif problem.element == FLOAT64:
@@ -536,6 +541,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
+        if in_strips(problem) and is_turned(problem):
+            return b"in place, a vector of planes at a time turned into pixels"
         return b"in place, two planes at a time, columns from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
     return b"through bands or pixel by pixel"
 

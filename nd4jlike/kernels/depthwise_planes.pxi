@@ -17,6 +17,8 @@ cdef extern from "planes.h" nogil:
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
     PlaneTile plane_tiles[4]
+    void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
+    void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
 cdef enum:
     PLANE_TAPS = 16
@@ -30,6 +32,8 @@ cdef enum:
     NEAR_BYTES = 16 << 10
     # With fewer rows than these, long runs along them suit the caches better.
     NEAR_ROWS = 9
+    # Of planes that are turned.
+    TURNED_PIXELS = 256
 
 
 # Neighbouring output columns: one vector or two. Masks: the index of their first, -1 where every input is inside the image.
@@ -60,6 +64,55 @@ cdef bint in_strips(const Problem *problem) noexcept nogil:
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
         and problem.dilation_height == 1 and problem.dilation_width == 1 and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
     )
+
+
+cdef bint is_turned(const Problem *problem) noexcept nogil:
+    """Of problems in strips, those of large filters on planes of few columns, dense ones, where that is faster."""
+    return (
+        VECTOR_BYTES == 64 and problem.kernel_width > 3 and problem.stride_width == 1 and problem.out_width <= WIDE_TILE
+        and problem.channels >= LANES and problem.multiplier == 1
+        and (problem.x_strides[1] == problem.width or problem.height == 1) and (problem.y_strides[1] == problem.out_width or problem.out_height == 1)
+        and 4 <= problem.height * problem.width <= TURNED_PIXELS and problem.out_height * problem.out_width <= TURNED_PIXELS
+    )
+
+
+cdef void run_turned(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_planes, whole vectors of planes: they become pixels of LANES channels on the stack, are computed as rows, and become planes again."""
+    cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef Problem turned = problem[0]
+    cdef Rows job
+    cdef vf32 limits[2]
+    cdef vf32 few[LANES]
+    cdef vf32 memory[2 * TURNED_PIXELS + LANES + 1]
+    cdef Py_ssize_t top, last, block, plane, pixels
+    cdef char *inputs = <char *> memory + (-<Py_ssize_t> memory & VECTOR_BYTES - 1)
+    cdef char *outputs = inputs + problem.height * problem.width * VECTOR_BYTES
+    cdef const char *planes
+    cdef char *to
+    limits[LOW] = splat_f32(problem.float_min)
+    limits[HIGH] = splat_f32(problem.float_max)
+    turned.channels = turned.x_strides[2] = turned.y_strides[2] = LANES
+    turned.x_strides[1], turned.y_strides[1] = problem.width * LANES, problem.out_width * LANES
+    turned.x_strides[3] = turned.y_strides[3] = 1
+    prepare_rows(&job, &turned)
+    while begin < end:
+        top = begin % problem.out_height
+        last = min(problem.out_height, top + end - begin)
+        planes = x + begin // problem.out_height * problem.x_strides[0] * 4
+        to = y + (begin // problem.out_height * problem.y_strides[0] + top * problem.out_width) * 4
+        pixels = (last - top) * problem.out_width
+        for block in range(problem.channels // LANES):
+            turn_planes(planes, problem.x_strides[3] * 4, inputs, problem.height * problem.width)
+            run_image(&job, limits, blocks + block * job.block_vectors, inputs, outputs, top, last, 0, problem.out_width)
+            if pixels >= LANES:
+                turn_pixels(outputs + top * problem.out_width * VECTOR_BYTES, to, problem.y_strides[3] * 4, pixels)
+            else:
+                turn_pixels(outputs + top * problem.out_width * VECTOR_BYTES, <char *> few, VECTOR_BYTES, LANES)
+                for plane in range(LANES):
+                    memcpy(to + plane * problem.y_strides[3] * 4, &few[plane], pixels * 4)
+            planes += LANES * problem.x_strides[3] * 4
+            to += LANES * problem.y_strides[3] * 4
+        begin += last - top
 
 
 cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column, bint strips) noexcept nogil:
@@ -180,8 +233,8 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
             place[lane] = <int> (bits * (source + lane // (LANES // 2) * LANES))
 
 
-cdef void run_strips(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes."""
+cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_planes, planes from the first on."""
     cdef Py_ssize_t column = 0, next_column, row, top, last, planes = problem.channels * problem.multiplier, together, chunk
     cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and plane_strips[problem.kernel_width][problem.stride_width][1] != NULL
     cdef PlaneStrips strips = plane_strips[problem.kernel_width][problem.stride_width][narrow]
@@ -220,7 +273,7 @@ cdef void run_strips(const Problem *problem, const char *x, char *y, Py_ssize_t 
             top = row % problem.out_height
             last = top + min(problem.out_height - top, end - row)
             row += last - top
-            strip.first_plane = 0
+            strip.first_plane = first
             while strip.first_plane < planes:
                 strip.end_plane = min(strip.first_plane + together, planes)
                 strip.begin = top

@@ -3,6 +3,7 @@
 #define ND4JLIKE_PLANES_H
 
 #include "taps.h"
+#include "tiles.h"
 
 /* Planes, whose columns lie side by side: vectors of neighbouring columns, `stride` columns of the input apart, each weight in all lanes. The masks
  * of a tap are set for the columns inside the image: `stride` vectors of them. */
@@ -283,16 +284,35 @@ WORD void strip_of(const PlaneStrip *given, const vf32 *limits, const char *x, c
 #endif
 STRIPS_OF(3, 1)
 STRIPS_OF(3, 2)
-STRIPS_OF(5, 1)
+STRIPS(strips_5_1, 5, 1, 0)
 STRIPS_OF(5, 2)
-STRIPS_OF(7, 1)
+STRIPS(strips_7_1, 7, 1, 0)
 #endif
 static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][2] = {
 #if VECTOR_BYTES > 16  /* masks that cost little */
     [3] = {[1] = TABLE_OF_STRIPS(3, 1), [2] = TABLE_OF_STRIPS(3, 2)},
-    [5] = {[1] = TABLE_OF_STRIPS(5, 1), [2] = TABLE_OF_STRIPS(5, 2)},
-    [7] = {[1] = TABLE_OF_STRIPS(7, 1)},
+    [5] = {[1] = {strips_5_1, NULL}, [2] = TABLE_OF_STRIPS(5, 2)},
+    [7] = {[1] = {strips_7_1, NULL}},
 #endif
 };
+
+/* LANES planes of `count` cells, 4 or more, into pixels of LANES channels side by side. The last columns may be moved twice. */
+static __attribute__((noinline, unused)) void turn_planes(const char *planes, ptrdiff_t plane, char *pixels, ptrdiff_t count)
+{
+    for (ptrdiff_t done = 0, at; done < count; done += 4) {
+        at = done + 4 <= count ? done : count - 4;
+        move_tile(4, PIECES, 0, planes + 4 * at, plane, pixels + VECTOR_BYTES * at, VECTOR_BYTES, 4);
+    }
+}
+
+/* And back, LANES pixels or more. */
+static __attribute__((noinline, unused)) void turn_pixels(const char *pixels, char *planes, ptrdiff_t plane, ptrdiff_t count)
+{
+    for (ptrdiff_t done = 0, at; done < count; done += LANES) {
+        at = done + LANES <= count ? done : count - LANES;
+        for (int lane = 0; lane < LANES; lane += 4)
+            move_tile(4, PIECES, 0, pixels + VECTOR_BYTES * at + 4 * lane, VECTOR_BYTES, planes + lane * plane + 4 * at, plane, 4);
+    }
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* The words of a reorder: moving cells of 1, 2, 4 or 8 bytes, and tiles of them that change rows into columns (ADR 0004, 0009).
+/* The words of a reorder, and of planes that become pixels: moving cells of 1, 2, 4 or 8 bytes, and tiles of them that change rows into columns (ADR 0004, 0009).
  *
  * A vector has PIECES pieces of 16 bytes. A piece holds PIECE / width cells of `width` bytes, and so many vectors are one tile: their pieces are
  * turned each by itself, so that loads choose which row each piece is of, and stores find whole runs of a column. `groups` is how many pieces of
