@@ -1315,7 +1315,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
     cdef Py_ssize_t plain_strides[MAX_RANK]
     cdef Py_ssize_t start, stop, step, count, product, n
     cdef int wanted = 0, axis = 0, rank = 0, i, place, later
-    cdef bint ellipsis = False, reading
+    cdef bint ellipsis = False, empty = self.is_empty, reading
     for k in keys:
         if k is Ellipsis:
             if ellipsis:
@@ -1372,8 +1372,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
                     even[axis] = evenly_spaced(layout, axis, start, count, step, &plain_strides[axis])
                 if count:
                     part.offset += axis_offset(layout, axis, start)
-            if not stays[axis] and not even[axis]:
-                raise not_in_place(self, axis, k)
+            empty = empty or count == 0
             rank += 1
             axis += 1
         else:
@@ -1388,6 +1387,10 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
             part.offset += axis_offset(layout, axis, start + n if start < 0 else start)
             axis += 1
     part.rank = rank
+    for axis in range(layout.rank):
+        even[axis] = even[axis] or empty  # any strides say where no elements are
+        if not stays[axis] and not even[axis]:
+            raise not_in_place(self, axis, key)
 
     # Blocks stay where they can; else strides must do.
     part.block_count = 0

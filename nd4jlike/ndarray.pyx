@@ -23,12 +23,13 @@ from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, 
 from nd4jlike.kernels.patch cimport MoveTable
 from nd4jlike.moves cimport Box, all_of, kernels, move
 
+import operator
 import pickle
 
 import numpy as np
 
 from nd4jlike import dtypes
-from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.padding import PaddingReport
 
 __all__ = ["NdArray", "wrap_array"]
@@ -186,6 +187,26 @@ cdef object selected_cells(ShapeDescriptor descriptor, object key):
                 places = places + axis_offset(&descriptor.layout, axis, chosen)
             axis += 1
     return places
+
+
+cdef bint is_selection(object key):
+    """Whether a key has a mask, an array or a list: NumPy's advanced indexing."""
+    for k in <tuple> key if isinstance(key, tuple) else (key,):
+        kind = type(k)
+        if kind is int or kind is slice or k is None or k is Ellipsis:
+            continue
+        if kind is list or kind is bool or kind is np.bool_ or getattr(k, "ndim", 0):
+            return True
+    return False
+
+
+cdef object picked(object values, object key, shape):
+    """The entries of a NumPy array that `key`, which may be an array of ours, selects."""
+    keys = [k.to_numpy() if isinstance(k, NdArray) else k for k in (key if isinstance(key, tuple) else (key,))]
+    try:
+        return values[tuple(keys)]
+    except (IndexError, TypeError, ValueError) as error:  # of lists that are no arrays, too
+        raise OutOfRangeError(f"no elements of an array of shape {shape} are selected so: {error}") from None
 
 
 cdef object encoded(object dtype, object value):
@@ -888,6 +909,12 @@ cdef class NdArray(_Operators):
                 axis += 1
             else:
                 return scalar_at(self, offset_of_index(layout, index))
+        if is_selection(key):
+            values = gathered(self) if layout.block_count else elements(self)
+            values = picked(values, key, self.descriptor.shape)
+            part = unwritten(ShapeDescriptor(self.descriptor.dtype, "c", values.shape))
+            np.copyto(elements(part), values)
+            return part
         part = view_of(self, select(self.descriptor, key))
         if part.descriptor.layout.rank or key is Ellipsis or (isinstance(key, tuple) and any([k is Ellipsis for k in key])):
             return part
@@ -895,6 +922,9 @@ cdef class NdArray(_Operators):
 
     def __setitem__(self, key, value):
         cdef ShapeDescriptor part = None
+        if is_selection(key):
+            assign(self, value, picked(selected_cells(self.descriptor, Ellipsis), key, self.descriptor.shape))
+            return
         try:
             part = select(self.descriptor, key)
         except UnsupportedLayoutError:
@@ -957,6 +987,17 @@ cdef class NdArray(_Operators):
         if not axes:
             return self.T
         return self.permute(tuple([axis + self.ndim if axis < 0 else axis for axis in axes]))
+
+    def swapaxes(self, axis1, axis2):
+        """Exchange two axes, as a view.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.zeros((2, 3, 4)).swapaxes(0, -1).shape
+        (4, 3, 2)
+        """
+        return np.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis=None):
         """View the array without axes of extent 1.
@@ -1036,6 +1077,28 @@ cdef class NdArray(_Operators):
         np.copyto(elements(made), reshaped)
         return made
 
+    def ravel(self):
+        """Give the elements in c order along one axis: a view where strides allow, else a dense copy, as ``reshape(-1)``.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).reshape(2, 2).T.ravel().tolist()
+        [0.0, 2.0, 1.0, 3.0]
+        """
+        return self.reshape(-1)
+
+    def flatten(self):
+        """Copy the elements in c order along one axis.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.create((2, 2), paddings=(0, 3)).flatten().descriptor
+        ShapeDescriptor('float32', 'c', (4,))
+        """
+        return self.reshape(-1, copy=True)
+
     def copy(self):
         """Copy the array: a new buffer of the same layout, elements and padding alike.
 
@@ -1094,23 +1157,97 @@ cdef class NdArray(_Operators):
         assign(made, values)
         return made
 
-    def item(self):
-        """Return the only element as a Python number.
+    def item(self, *index):
+        """Return one element as a Python number.
+
+        Parameters
+        ----------
+        *index : int or tuple of int, optional
+            Which one: an index for every axis, or one number that counts elements in c order. Without it the only element.
+
+        Returns
+        -------
+        int, float or bool
 
         Raises
         ------
         LayoutError
-            Unless the array has one element.
+            Without an index, unless the array has one element.
+        OutOfRangeError
+            For an index outside the shape, or of another number of axes.
 
         Examples
         --------
         >>> import nd4jlike as nd
-        >>> nd.full((1, 1), 3).item()
-        3.0
+        >>> x = nd.arange(6).reshape(2, 3)
+        >>> x.item(1, 0), x.item(3), x[0, :1].item()
+        (3.0, 3.0, 0.0)
         """
-        if self.size != 1:
-            raise LayoutError(f"an array of {self.size} elements is not one number: shape={self.descriptor.shape}")
-        return self[(0,) * self.ndim].item() if self.ndim else self[()].item()
+        shape = self.descriptor.shape
+        key = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+        if not key and self.size != 1:
+            raise LayoutError(f"an array of {self.size} elements is not one number: shape={shape}")
+        try:
+            key = tuple([operator.index(i) for i in key or (0,)])
+            if len(key) == 1 and -self.size <= key[0] < self.size:
+                key = tuple([int(i) for i in np.unravel_index(key[0] % self.size, shape)])
+        except TypeError as error:
+            raise OutOfRangeError(f"{index} is no index of one element: {error}") from None
+        if len(key) != self.ndim:
+            raise OutOfRangeError(f"{index} is no index of one element: shape={shape}, size={self.size}")
+        return self[key].item()
+
+    def tolist(self):
+        """Return the elements as nested lists of Python numbers.
+
+        Returns
+        -------
+        list, or a number for an array without axes
+            bfloat16 as floats.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.reorder(nd.arange(4).reshape(2, 2), "Ba8b").tolist()
+        [[0.0, 1.0], [2.0, 3.0]]
+        """
+        return (decoded(self) if isinstance(self.descriptor.dtype, dtypes.BFloat16) else gathered(self)).tolist()
+
+    def tobytes(self):
+        """Return the bytes of the elements in c order, without padding.
+
+        Returns
+        -------
+        bytes
+            `nbytes` of them; `buffer` is the whole allocation, padding included.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.create((2, 1), dtype="int8", paddings=(0, 7)).tobytes()
+        b'\\x00\\x00'
+        """
+        return gathered(self).tobytes()
+
+    def fill(self, value):
+        """Write one value to all elements; padding stays as it is.
+
+        Parameters
+        ----------
+        value : scalar
+            Cast within its kind, as ``x[...] = value``.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> x = nd.create((2,), paddings=(1,))
+        >>> x.fill(3)
+        >>> x.hosting_array().tolist()
+        [3.0, 3.0, 0.0]
+        """
+        if np.ndim(value):
+            raise LayoutError(f"one value fills an array, not an array of shape {np.shape(value)}")
+        assign(self, value)
 
     def __float__(self):
         return float(self.item())

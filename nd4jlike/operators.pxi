@@ -290,3 +290,39 @@ cdef class _Operators:
         True
         """
         return np.any(self, axis, out, keepdims=keepdims, **options)
+
+    def cumsum(self, axis=None, dtype=None, out=None):
+        """Sums of the elements so far, along an axis or of all in c order, as `numpy.cumsum` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).cumsum().tolist()
+        [0.0, 1.0, 3.0, 6.0]
+        """
+        return np.cumsum(self, axis, dtype, out)
+
+    def clip(self, min=None, max=None, out=None, **options):
+        """Elements within limits, as `numpy.clip` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).clip(1, 2).tolist()
+        [1.0, 1.0, 2.0, 2.0]
+        """
+        return np.clip(self, min, max, out, **options)
+
+    def round(self, decimals=0, out=None):
+        """Elements rounded to so many decimals, half to even, as `numpy.round` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.array([0.5, 1.5]).round().tolist()
+        [0.0, 2.0]
+        """
+        return np.round(self, decimals, out)
+
+    def __round__(self, ndigits=None):
+        return np.round(self, ndigits or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from nd4jlike import ShapeDescriptor
@@ -63,6 +64,27 @@ def keys_of(draw, shape):
             keys.extend([None, slice(None)] if kind == "new" else [slice(None)])
     if draw(st.booleans()):
         keys.append(Ellipsis)
+    return tuple(keys)
+
+
+@st.composite
+def selections_of(draw, shape):
+    """Draw an advanced key: a mask over some axes, or lists and arrays of indices among basic ones."""
+    rank = len(shape)
+    begin = draw(st.integers(0, rank))
+    if draw(st.booleans()):
+        covered = shape[begin : draw(st.integers(begin, rank))]
+        mask = np.random.default_rng(draw(st.integers(0, 9))).random(covered) < 0.5
+        return (*[slice(None)] * begin, mask)
+    if not rank:
+        return (draw(st.booleans()),)
+    count = draw(st.integers(1, 3))
+    surely = draw(st.integers(0, rank - 1))
+    keys = []
+    for axis, n in enumerate(shape):
+        indices = draw(st.lists(st.integers(-n, n - 1), min_size=count, max_size=count))
+        kinds = {"array": [np.array(indices)], "list": [indices], "slice": [slice(None, None, -2)], "index": [indices[0]], "new": [None, indices]}
+        keys.extend(kinds[draw(st.sampled_from(("array", "list") if axis == surely else tuple(kinds)))])
     return tuple(keys)
 
 

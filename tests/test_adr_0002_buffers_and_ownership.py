@@ -286,7 +286,8 @@ def test_d6_blocked_elements():
         (lambda x: float(x), ValueError),
         (lambda x: len(x[0, 0:1].reshape(())), TypeError),
         (lambda x: x[1.5], IndexError),
-        (lambda x: x[[0, 1]], IndexError),
+        (lambda x: x[[0, 2]], IndexError),
+        (lambda x: operator.setitem(x, ([0, 2], 0), 1), IndexError),
     ],
 )
 def test_d7_failing_operations_write_nothing(make, error):
