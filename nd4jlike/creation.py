@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+_SHARING = (NdArray, np.ndarray, np.generic)  # types that share their memory
+
+
 def create(
     shape: _Shape,
     *,
@@ -111,7 +114,7 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
     >>> nd.zeros(2)
     NdArray([0., 0.], shape=(2,), dtype=float32, layout='a')
     """
-    return create(shape, dtype=dtype, order=order, **padding)
+    return NdArray(_described(shape, dtype, order, **padding))
 
 
 def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
@@ -364,7 +367,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     >>> float(base[1, 2])
     5.0
     """
-    shares = isinstance(obj, NdArray | np.ndarray | np.generic) or hasattr(obj, "__array_interface__") or _exports_buffer(obj)
+    shares = isinstance(obj, _SHARING) or hasattr(obj, "__array_interface__") or _exports_buffer(obj)
     if copy is False and not shares:
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no memory to share, and copy=False forbids a copy")
     found = wrap_array(obj)

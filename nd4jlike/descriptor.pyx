@@ -167,6 +167,8 @@ cdef tuple as_sizes(object values, str what):
     """A tuple of int; None stays None, one int becomes a tuple of one."""
     if values is None or is_sizes(values):
         return values
+    if type(values) is int:
+        return (as_ssize(values, what),)
     if not isinstance(values, (str, bytes)):
         try:
             values = tuple(values)

@@ -13,6 +13,8 @@ cdef class NdArray(_Operators):
     # The bytes. Shared with every view and every export; freed when the last of them is gone.
     cdef readonly Buffer buffer
     cdef readonly bint readonly
+    # NumPy's view of the elements, once an operation has made one; None until then, and where memory has an owner.
+    cdef object shown
     cdef object __weakref__
 
     # Address of element (0, .., 0).

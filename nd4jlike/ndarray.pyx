@@ -97,16 +97,16 @@ cdef bint is_whole(const Layout *layout) noexcept nogil:
     return layout.offset == start
 
 
-cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *format) except -1:
+cdef int export_buffer(Buffer buffer, ShapeDescriptor descriptor, bint readonly, Py_buffer *view, int flags, const char *format) except -1:
     """Fill in a PEP 3118 view of the logical elements."""
-    cdef const Layout *layout = &array.descriptor.layout
+    cdef const Layout *layout = &descriptor.layout
     cdef Py_ssize_t *numbers
     cdef bint c_run, f_run
     cdef int i
     view.obj = None
     if layout.block_count:
-        raise UnsupportedLayoutError(f"the buffer protocol carries strides, not the inner blocks of {array.descriptor!r}; reorder to a plain layout first")
-    if flags & PyBUF_WRITABLE and array.readonly:
+        raise UnsupportedLayoutError(f"the buffer protocol carries strides, not the inner blocks of {descriptor!r}; reorder to a plain layout first")
+    if flags & PyBUF_WRITABLE and readonly:
         raise BufferError("the array is read-only")
     c_run, f_run = is_run(layout, False), is_run(layout, True)
     if (
@@ -114,7 +114,7 @@ cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *fo
         or (not f_run and flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS)
         or (not c_run and not f_run and flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS)
     ):
-        raise UnsupportedLayoutError(f"a contiguous export was asked for, the elements are not: {array.descriptor!r}; reorder to a dense layout first")
+        raise UnsupportedLayoutError(f"a contiguous export was asked for, the elements are not: {descriptor!r}; reorder to a dense layout first")
 
     numbers = <Py_ssize_t *> malloc(<size_t> (2 * layout.rank + 1) * sizeof(Py_ssize_t))
     if numbers is NULL:
@@ -123,10 +123,10 @@ cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *fo
         numbers[i] = layout.shape[i]
         # Nothing is reached through the strides of an empty array; consumers take these for contiguous.
         numbers[layout.rank + i] = layout.strides[i] * layout.itemsize if layout.length else layout.itemsize
-    view.buf = array.data()
+    view.buf = buffer.data + layout.offset * layout.itemsize
     view.itemsize = layout.itemsize
     view.len = layout.length * layout.itemsize
-    view.readonly = array.readonly
+    view.readonly = readonly
     view.ndim = layout.rank
     view.format = <char *> format if flags & PyBUF_FORMAT else NULL
     view.shape = numbers if flags & PyBUF_ND else NULL
@@ -139,14 +139,15 @@ cdef int export_buffer(NdArray array, Py_buffer *view, int flags, const char *fo
 @cython.final
 @cython.no_gc_clear
 cdef class _Elements:
-    """Exports the elements of an array whatever their type; bfloat16 as its bits."""
+    """Exports the elements of an array whatever their type; bfloat16 as its bits. Keeps the bytes alive, not the array."""
 
-    # Keeps the bytes alive as long as an export of them lives.
-    cdef NdArray array
-    cdef bytes format
+    cdef Buffer buffer
+    cdef ShapeDescriptor descriptor
+    cdef bint readonly
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        export_buffer(self.array, view, flags, self.format)
+        dtype = self.descriptor.dtype
+        export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, b"H" if isinstance(dtype, dtypes.BFloat16) else FORMATS[dtype.char])
         view.obj = self
 
     def __releasebuffer__(self, Py_buffer *view):
@@ -154,11 +155,18 @@ cdef class _Elements:
 
 
 cdef object elements(NdArray array):
-    """NumPy view of the logical elements of a plain layout; bfloat16 as its bits."""
-    cdef _Elements exporter = _Elements.__new__(_Elements)
-    exporter.array = array
-    exporter.format = dtypes.bits_dtype(array.descriptor.dtype).char.encode()
-    return np.asarray(exporter)
+    """NumPy view of the logical elements, of a blocked layout as `exploded`; bfloat16 as its bits. Who hands it out makes a view of it."""
+    cdef _Elements exporter
+    if array.shown is not None:
+        return array.shown
+    exporter = _Elements.__new__(_Elements)
+    exporter.buffer = array.buffer
+    exporter.descriptor = array.descriptor.exploded() if array.descriptor.layout.block_count else array.descriptor
+    exporter.readonly = array.readonly
+    shown = np.asarray(exporter)
+    if array.buffer.owner is None:  # a cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not
+        array.shown = shown
+    return shown
 
 
 cdef object flat_cells(NdArray array):
@@ -267,7 +275,11 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
             np.copyto(target, values, casting="same_kind")
             transfer(as_ndarray(target), array)
         else:
-            np.copyto(elements(array), values, casting="same_kind")
+            cells = elements(array)
+            if type(values) is np.ndarray and values.dtype is cells.dtype:
+                cells[...] = values
+            else:
+                np.copyto(cells, values, casting="same_kind")
     except TypeError as error:
         raise DTypeError(f"cannot write these values to a {dtype} array, only casts within a kind are made: {error}") from None
     except ValueError as error:
@@ -442,31 +454,38 @@ cdef dict _results = {}  # ufunc and types of its operands: the element type of 
 cdef bint NUMBERS_ARE_WEAK = int(np.__version__.partition(".")[0]) >= 2  # before, the result depends on their value, too
 
 
-cdef object plain_call(object ufunc, tuple inputs, dict kwargs):
-    """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, numbers. NotImplemented: another call."""
+cdef object plain_call(object ufunc, tuple inputs, object out):
+    """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, plain ones also beside
+    what NumPy broadcasts to them, numbers. NotImplemented: another call."""
     cdef NdArray model = None, target
-    cdef list views = []
-    outs = kwargs.get("out")
-    if len(kwargs) != (outs is not None) or ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
+    cdef list views = [], types = [ufunc]
+    if ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
         return NotImplemented
-    types = [ufunc]
+    for x in inputs:
+        if isinstance(x, NdArray):
+            model = x
+            break
     for x in inputs:
         if isinstance(x, NdArray):
             if not is_simple(x, model):
                 return NotImplemented
-            if model is None:
-                model = x
             types.append((<NdArray> x).descriptor.dtype)
-            views.append(elements(view_of(x, (<NdArray> x).descriptor.exploded())))
+            views.append(elements(x))
         elif NUMBERS_ARE_WEAK and (type(x) is int or type(x) is float):
             types.append(type(x))
             views.append(x)
+        elif type(x) is np.ndarray and model is not None and is_broadcast(x.shape, &model.descriptor.layout):
+            types.append(x.dtype)
+            views.append(x)
+        elif NUMBERS_ARE_WEAK and isinstance(x, np.generic):
+            types.append(x.dtype)
+            views.append(x)
         else:
             return NotImplemented
-    if outs is not None:
-        if not isinstance(outs[0], NdArray) or not is_simple(outs[0], model) or (<NdArray> outs[0]).readonly:
+    if out is not None:
+        if not isinstance(out, NdArray) or not is_simple(out, model) or (<NdArray> out).readonly:
             return NotImplemented
-        target = outs[0]
+        target = out
     elif model.descriptor.layout.block_count and not is_whole(&model.descriptor.layout):
         return NotImplemented  # its result is plain
     else:
@@ -481,7 +500,7 @@ cdef object plain_call(object ufunc, tuple inputs, dict kwargs):
                 _results.clear()
             _results[key] = dtype
         target = laid_out_like(model, dtype, True, False)
-    ufunc(*views, out=elements(view_of(target, target.descriptor.exploded())))
+    ufunc(*views, out=elements(target))
     return target
 
 
@@ -492,7 +511,33 @@ cdef bint is_simple(NdArray x, NdArray model):
         return False
     if layout.layout.block_count and layout.exploded().layout.length != layout.layout.length:
         return False
-    return model is None or x is model or (layout.shape == model.descriptor.shape and layout.inner_blocks == model.descriptor.inner_blocks)
+    return model is None or x is model or same_extents(&layout.layout, &model.descriptor.layout)
+
+
+cdef bint is_broadcast(tuple shape, const Layout *layout):
+    """Whether an array of this shape, of one axis at least, is broadcast to that of a plain layout."""
+    cdef Py_ssize_t lead = layout.rank - len(shape)
+    cdef int i
+    if layout.block_count or not shape or lead < 0:
+        return False
+    for i in range(len(shape)):
+        if shape[i] != layout.shape[lead + i] and shape[i] != 1:
+            return False
+    return True
+
+
+cdef bint same_extents(const Layout *a, const Layout *b) noexcept:
+    """Whether shapes and inner blocks are equal."""
+    cdef int i
+    if a.rank != b.rank or a.block_count != b.block_count:
+        return False
+    for i in range(a.rank):
+        if a.shape[i] != b.shape[i]:
+            return False
+    for i in range(a.block_count):
+        if a.block_axes[i] != b.block_axes[i] or a.block_sizes[i] != b.block_sizes[i]:
+            return False
+    return True
 
 
 class _NoInterface(UnsupportedLayoutError, AttributeError):
@@ -804,7 +849,7 @@ cdef class NdArray(_Operators):
             raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {self.descriptor!r}; reorder to a plain layout, or copy")
         if self.descriptor.layout.block_count or copy:
             return np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape).view(carrier)
-        return elements(self) if carrier is self.descriptor.dtype else elements(self).view(carrier)
+        return elements(self).view() if carrier is self.descriptor.dtype else elements(self).view(carrier)
 
     def __array__(self, dtype=None, copy=None):
         if dtype is None or np.dtype(dtype) == dtypes.numpy_dtype(self.descriptor.dtype):
@@ -814,9 +859,11 @@ cdef class NdArray(_Operators):
         return self.to_numpy().astype(dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        found = plain_call(ufunc, inputs, kwargs) if method == "__call__" else NotImplemented
-        if found is not NotImplemented:
-            return found
+        outs = kwargs.get("out", (None,))
+        if method == "__call__" and len(kwargs) == ("out" in kwargs) and len(outs) == 1:
+            found = plain_call(ufunc, inputs, outs[0])
+            if found is not NotImplemented:
+                return found
         return elementwise_rules().apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
@@ -879,7 +926,7 @@ cdef class NdArray(_Operators):
         if row.pep3118 is None:
             view.obj = None
             raise UnsupportedLayoutError(f"the buffer protocol has no format character for {row.name}; convert the elements first")
-        export_buffer(self, view, flags, FORMATS[row.pep3118])
+        export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, FORMATS[row.pep3118])
         view.obj = self
 
     def __releasebuffer__(self, Py_buffer *view):
@@ -900,6 +947,10 @@ cdef class NdArray(_Operators):
         cdef Py_ssize_t index[MAX_RANK]
         cdef NdArray part
         cdef int axis = 0
+        if type(key) is int and layout.rank == 1 and -layout.shape[0] <= key < layout.shape[0]:
+            index[0] = key
+            index[0] += layout.shape[0] if index[0] < 0 else 0
+            return scalar_at(self, offset_of_index(layout, index))
         if type(key) is tuple and len(<tuple> key) == layout.rank:
             for k in <tuple> key:
                 if type(k) is not int or not -layout.shape[axis] <= k < layout.shape[axis]:
@@ -922,6 +973,13 @@ cdef class NdArray(_Operators):
 
     def __setitem__(self, key, value):
         cdef ShapeDescriptor part = None
+        kind = self.descriptor.dtype.kind
+        if (type(value) is int and kind in "iuf" or type(value) is float and kind == "f") and not self.readonly and not self.descriptor.layout.block_count:
+            try:
+                elements(self)[key] = value  # NumPy casts these as `assign` does
+                return
+            except (IndexError, ValueError):
+                pass  # what is wrong with the key is told below
         if is_selection(key):
             assign(self, value, picked(selected_cells(self.descriptor, Ellipsis), key, self.descriptor.shape))
             return
@@ -932,7 +990,7 @@ cdef class NdArray(_Operators):
         if part is None:
             assign(self, value, selected_cells(self.descriptor, key))
         else:
-            assign(view_of(self, part), value)
+            assign(self if part.layout.rank and key is Ellipsis else view_of(self, part), value)
 
     def permute(self, axes):
         """View the array with its axes in another order.
@@ -1189,7 +1247,7 @@ cdef class NdArray(_Operators):
             raise LayoutError(f"an array of {self.size} elements is not one number: shape={shape}")
         try:
             key = tuple([operator.index(i) for i in key or (0,)])
-            if len(key) == 1 and -self.size <= key[0] < self.size:
+            if len(key) == 1 != self.ndim and -self.size <= key[0] < self.size:
                 key = tuple([int(i) for i in np.unravel_index(key[0] % self.size, shape)])
         except TypeError as error:
             raise OutOfRangeError(f"{index} is no index of one element: {error}") from None
@@ -1281,7 +1339,7 @@ cdef class NdArray(_Operators):
         return self.descriptor.show().html(repr(self))
 
 
-cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIqQefd"}
+cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIlLqQefd"}
 
 
 def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill):

@@ -3,9 +3,17 @@
 
 cdef object operate(object ufunc, object a, object b):
     """One binary operator; who wants no ufuncs gets its own turn."""
+    found = plain_call(ufunc, (a, b), None)
+    if found is not NotImplemented:
+        return found
     if getattr(a, "__array_ufunc__", True) is None or getattr(b, "__array_ufunc__", True) is None:
         return NotImplemented
     return ufunc(a, b)
+
+
+cdef object operate_in_place(object ufunc, object a, object b):
+    found = plain_call(ufunc, (a, b), a)
+    return ufunc(a, b, out=(a,)) if found is NotImplemented else found
 
 
 cdef object compare(object ufunc, object a, object b):
@@ -16,6 +24,14 @@ cdef object compare(object ufunc, object a, object b):
         return NotImplemented
 
 
+cdef object reduced(NdArray x, str name, tuple args, object out, object keepdims, dict options):
+    """A reduction: NumPy's method of this name where it has a view of the elements, else its function."""
+    if out is not None or options or x.descriptor.layout.block_count or not isinstance(x.descriptor.dtype, np.dtype):
+        return getattr(np, name)(x, *args[:2], out, *args[3:], keepdims=keepdims, **options)
+    found = getattr(elements(x), name)(*args, keepdims=keepdims)
+    return as_ndarray(found) if type(found) is np.ndarray else found
+
+
 cdef class _Operators:
     def __add__(self, other):
         return operate(np.add, self, other)
@@ -24,7 +40,7 @@ cdef class _Operators:
         return operate(np.add, other, self)
 
     def __iadd__(self, other):
-        return np.add(self, other, out=(self,))
+        return operate_in_place(np.add, self, other)
 
     def __sub__(self, other):
         return operate(np.subtract, self, other)
@@ -33,7 +49,7 @@ cdef class _Operators:
         return operate(np.subtract, other, self)
 
     def __isub__(self, other):
-        return np.subtract(self, other, out=(self,))
+        return operate_in_place(np.subtract, self, other)
 
     def __mul__(self, other):
         return operate(np.multiply, self, other)
@@ -42,7 +58,7 @@ cdef class _Operators:
         return operate(np.multiply, other, self)
 
     def __imul__(self, other):
-        return np.multiply(self, other, out=(self,))
+        return operate_in_place(np.multiply, self, other)
 
     def __truediv__(self, other):
         return operate(np.true_divide, self, other)
@@ -51,7 +67,7 @@ cdef class _Operators:
         return operate(np.true_divide, other, self)
 
     def __itruediv__(self, other):
-        return np.true_divide(self, other, out=(self,))
+        return operate_in_place(np.true_divide, self, other)
 
     def __floordiv__(self, other):
         return operate(np.floor_divide, self, other)
@@ -60,7 +76,7 @@ cdef class _Operators:
         return operate(np.floor_divide, other, self)
 
     def __ifloordiv__(self, other):
-        return np.floor_divide(self, other, out=(self,))
+        return operate_in_place(np.floor_divide, self, other)
 
     def __mod__(self, other):
         return operate(np.remainder, self, other)
@@ -69,7 +85,7 @@ cdef class _Operators:
         return operate(np.remainder, other, self)
 
     def __imod__(self, other):
-        return np.remainder(self, other, out=(self,))
+        return operate_in_place(np.remainder, self, other)
 
     def __lshift__(self, other):
         return operate(np.left_shift, self, other)
@@ -78,7 +94,7 @@ cdef class _Operators:
         return operate(np.left_shift, other, self)
 
     def __ilshift__(self, other):
-        return np.left_shift(self, other, out=(self,))
+        return operate_in_place(np.left_shift, self, other)
 
     def __rshift__(self, other):
         return operate(np.right_shift, self, other)
@@ -87,7 +103,7 @@ cdef class _Operators:
         return operate(np.right_shift, other, self)
 
     def __irshift__(self, other):
-        return np.right_shift(self, other, out=(self,))
+        return operate_in_place(np.right_shift, self, other)
 
     def __and__(self, other):
         return operate(np.bitwise_and, self, other)
@@ -96,7 +112,7 @@ cdef class _Operators:
         return operate(np.bitwise_and, other, self)
 
     def __iand__(self, other):
-        return np.bitwise_and(self, other, out=(self,))
+        return operate_in_place(np.bitwise_and, self, other)
 
     def __or__(self, other):
         return operate(np.bitwise_or, self, other)
@@ -105,7 +121,7 @@ cdef class _Operators:
         return operate(np.bitwise_or, other, self)
 
     def __ior__(self, other):
-        return np.bitwise_or(self, other, out=(self,))
+        return operate_in_place(np.bitwise_or, self, other)
 
     def __xor__(self, other):
         return operate(np.bitwise_xor, self, other)
@@ -114,7 +130,7 @@ cdef class _Operators:
         return operate(np.bitwise_xor, other, self)
 
     def __ixor__(self, other):
-        return np.bitwise_xor(self, other, out=(self,))
+        return operate_in_place(np.bitwise_xor, self, other)
 
     def __matmul__(self, other):
         return operate(np.matmul, self, other)
@@ -123,7 +139,7 @@ cdef class _Operators:
         return operate(np.matmul, other, self)
 
     def __imatmul__(self, other):
-        return np.matmul(self, other, out=(self,))
+        return operate_in_place(np.matmul, self, other)
 
     def __divmod__(self, other):
         return operate(np.divmod, self, other)
@@ -138,7 +154,7 @@ cdef class _Operators:
         return NotImplemented if modulo is not None else operate(np.power, other, self)
 
     def __ipow__(self, other):
-        return np.power(self, other, out=(self,))
+        return operate_in_place(np.power, self, other)
 
     def __neg__(self):
         return np.negative(self)
@@ -179,7 +195,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).sum())
         6.0
         """
-        return np.sum(self, axis, dtype, out, keepdims=keepdims, **options)
+        return reduced(self, "sum", (axis, dtype), out, keepdims, options)
 
     def prod(self, axis=None, dtype=None, out=None, keepdims=False, **options):
         """Product of the elements, along an axis or of all, as `numpy.prod` has it; padding is no element.
@@ -190,7 +206,7 @@ cdef class _Operators:
         >>> float(nd.arange(1, 4).prod())
         6.0
         """
-        return np.prod(self, axis, dtype, out, keepdims=keepdims, **options)
+        return reduced(self, "prod", (axis, dtype), out, keepdims, options)
 
     def mean(self, axis=None, dtype=None, out=None, keepdims=False, **options):
         """Mean of the elements, along an axis or of all, as `numpy.mean` has it; padding is no element.
@@ -201,7 +217,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).mean())
         1.5
         """
-        return np.mean(self, axis, dtype, out, keepdims=keepdims, **options)
+        return reduced(self, "mean", (axis, dtype), out, keepdims, options)
 
     def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
         """Standard deviation of the elements, along an axis or of all, as `numpy.std` has it; padding is no element.
@@ -212,7 +228,7 @@ cdef class _Operators:
         >>> float(nd.full(3, 2).std())
         0.0
         """
-        return np.std(self, axis, dtype, out, ddof, keepdims=keepdims, **options)
+        return reduced(self, "std", (axis, dtype, None, ddof), out, keepdims, options)
 
     def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
         """Variance of the elements, along an axis or of all, as `numpy.var` has it; padding is no element.
@@ -223,7 +239,7 @@ cdef class _Operators:
         >>> float(nd.full(3, 2).var())
         0.0
         """
-        return np.var(self, axis, dtype, out, ddof, keepdims=keepdims, **options)
+        return reduced(self, "var", (axis, dtype, None, ddof), out, keepdims, options)
 
     def min(self, axis=None, out=None, keepdims=False, **options):
         """Least element, along an axis or of all, as `numpy.min` has it; padding is no element.
@@ -234,7 +250,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).min())
         0.0
         """
-        return np.min(self, axis, out, keepdims=keepdims, **options)
+        return reduced(self, "min", (axis,), out, keepdims, options)
 
     def max(self, axis=None, out=None, keepdims=False, **options):
         """Largest element, along an axis or of all, as `numpy.max` has it; padding is no element.
@@ -245,7 +261,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).max())
         3.0
         """
-        return np.max(self, axis, out, keepdims=keepdims, **options)
+        return reduced(self, "max", (axis,), out, keepdims, options)
 
     def argmin(self, axis=None, out=None, *, keepdims=False):
         """Index of the least element, the first of them, along an axis or of all, as `numpy.argmin` has it; padding is no element.
@@ -256,7 +272,7 @@ cdef class _Operators:
         >>> int(nd.arange(4).argmin())
         0
         """
-        return np.argmin(self, axis, out, keepdims=keepdims)
+        return reduced(self, "argmin", (axis,), out, keepdims, {})
 
     def argmax(self, axis=None, out=None, *, keepdims=False):
         """Index of the largest element, the first of them, along an axis or of all, as `numpy.argmax` has it; padding is no element.
@@ -267,7 +283,7 @@ cdef class _Operators:
         >>> int(nd.arange(4).argmax())
         3
         """
-        return np.argmax(self, axis, out, keepdims=keepdims)
+        return reduced(self, "argmax", (axis,), out, keepdims, {})
 
     def all(self, axis=None, out=None, keepdims=False, **options):
         """Whether every element is true, along an axis or of all, as `numpy.all` has it; padding is no element.
@@ -278,7 +294,7 @@ cdef class _Operators:
         >>> bool(nd.arange(4).all())
         False
         """
-        return np.all(self, axis, out, keepdims=keepdims, **options)
+        return reduced(self, "all", (axis,), out, keepdims, options)
 
     def any(self, axis=None, out=None, keepdims=False, **options):
         """Whether an element is true, along an axis or of all, as `numpy.any` has it; padding is no element.
@@ -289,7 +305,7 @@ cdef class _Operators:
         >>> bool(nd.arange(4).any())
         True
         """
-        return np.any(self, axis, out, keepdims=keepdims, **options)
+        return reduced(self, "any", (axis,), out, keepdims, options)
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """Sums of the elements so far, along an axis or of all in c order, as `numpy.cumsum` has it; padding is no element.
