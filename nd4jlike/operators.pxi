@@ -1,4 +1,109 @@
-# Python's operators and NumPy's reductions of an array: each is the NumPy function of that name (ADR 0010).
+# Python's operators and NumPy's reductions of an array: each is the NumPy function of that name, by a short way where there is one (ADR 0010).
+
+cdef object _rules = None
+
+
+cdef object elementwise_rules():
+    """The module of NumPy's two dispatch protocols; it is loaded by the first operation that needs it."""
+    global _rules
+    if _rules is None:
+        from nd4jlike import elementwise
+        _rules = elementwise
+    return _rules
+
+
+# NumPy 2.4.6 with AVX-512 skips or misplaces elements in these where they or their results do not lie side by side (`negative`
+# where one of four elements of 32 bits or one of eight of 64 is taken, the others from 16 elements on): dense copies serve them.
+NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
+
+cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
+cdef bint NUMBERS_ARE_WEAK = int(np.__version__.partition(".")[0]) >= 2  # before, the result depends on their value, too
+
+
+cdef object plain_call(object ufunc, tuple inputs, object out):
+    """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, plain ones also beside
+    what NumPy broadcasts to them, numbers. NotImplemented: another call."""
+    cdef NdArray model = None, target
+    cdef list views = [], types = [ufunc]
+    if ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
+        return NotImplemented
+    for x in inputs:
+        if isinstance(x, NdArray):
+            model = x
+            break
+    for x in inputs:
+        if isinstance(x, NdArray):
+            if not is_simple(x, model):
+                return NotImplemented
+            types.append((<NdArray> x).descriptor.dtype)
+            views.append(elements(x))
+        elif NUMBERS_ARE_WEAK and (type(x) is int or type(x) is float):
+            types.append(type(x))
+            views.append(x)
+        elif type(x) is np.ndarray and model is not None and is_broadcast(x.shape, &model.descriptor.layout):
+            types.append(x.dtype)
+            views.append(x)
+        elif NUMBERS_ARE_WEAK and isinstance(x, np.generic):
+            types.append(x.dtype)
+            views.append(x)
+        else:
+            return NotImplemented
+    if out is not None:
+        if not isinstance(out, NdArray) or not is_simple(out, model) or (<NdArray> out).readonly:
+            return NotImplemented
+        target = out
+    elif model.descriptor.layout.block_count and not is_whole(&model.descriptor.layout):
+        return NotImplemented  # its result is plain
+    else:
+        key = tuple(types)
+        dtype = _results.get(key)
+        if dtype is None:
+            try:
+                dtype = dtypes.dtype(ufunc(*[np.empty(0, view.dtype) if type(view) is np.ndarray else view for view in views]).dtype)
+            except DTypeError:  # NumPy's own types are for NumPy's arrays
+                return NotImplemented
+            if len(_results) >= 1000:
+                _results.clear()
+            _results[key] = dtype
+        target = laid_out_like(model, dtype, True, False)
+    ufunc(*views, out=elements(target))
+    return target
+
+
+cdef bint is_simple(NdArray x, NdArray model):
+    """Whether NumPy has a view of the elements of `x`, in whole blocks at least; and its shape and blocks are those of `model`, if there is one."""
+    cdef ShapeDescriptor layout = x.descriptor
+    if layout.layout.rank == 0 or not isinstance(layout.dtype, np.dtype):
+        return False
+    if layout.layout.block_count and layout.exploded().layout.length != layout.layout.length:
+        return False
+    return model is None or x is model or same_extents(&layout.layout, &model.descriptor.layout)
+
+
+cdef bint is_broadcast(tuple shape, const Layout *layout):
+    """Whether an array of this shape, of one axis at least, is broadcast to that of a plain layout."""
+    cdef Py_ssize_t lead = layout.rank - len(shape)
+    cdef int i
+    if layout.block_count or not shape or lead < 0:
+        return False
+    for i in range(len(shape)):
+        if shape[i] != layout.shape[lead + i] and shape[i] != 1:
+            return False
+    return True
+
+
+cdef bint same_extents(const Layout *a, const Layout *b) noexcept:
+    """Whether shapes and inner blocks are equal."""
+    cdef int i
+    if a.rank != b.rank or a.block_count != b.block_count:
+        return False
+    for i in range(a.rank):
+        if a.shape[i] != b.shape[i]:
+            return False
+    for i in range(a.block_count):
+        if a.block_axes[i] != b.block_axes[i] or a.block_sizes[i] != b.block_sizes[i]:
+            return False
+    return True
 
 
 cdef object operate(object ufunc, object a, object b):
