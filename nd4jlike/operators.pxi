@@ -17,7 +17,6 @@ cdef object elementwise_rules():
 NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
 
 cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
-cdef bint NUMBERS_ARE_WEAK = int(np.__version__.partition(".")[0]) >= 2  # before, the result depends on their value, too
 
 
 cdef object plain_call(object ufunc, tuple inputs, object out):
@@ -37,13 +36,10 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
                 return NotImplemented
             types.append((<NdArray> x).descriptor.dtype)
             views.append(elements(x))
-        elif NUMBERS_ARE_WEAK and (type(x) is int or type(x) is float):
+        elif type(x) is int or type(x) is float:
             types.append(type(x))
             views.append(x)
-        elif type(x) is np.ndarray and model is not None and is_broadcast(x.shape, &model.descriptor.layout):
-            types.append(x.dtype)
-            views.append(x)
-        elif NUMBERS_ARE_WEAK and isinstance(x, np.generic):
+        elif isinstance(x, np.generic) or (type(x) is np.ndarray and model is not None and is_broadcast(x.shape, &model.descriptor.layout)):
             types.append(x.dtype)
             views.append(x)
         else:
