@@ -571,40 +571,51 @@ cdef void move(const MoveTable *table, const Layout *source_layout, const char *
 
 
 cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t itemsize) noexcept nogil:
-    """Lay the elements of a box out densely, axes in the memory order of `like`, as a layout of the whole shape."""
-    cdef Py_ssize_t run = 1
+    """Lay the elements of a box out densely, axes in the memory order of `like`, as a layout of the whole shape; in its blocks where the box has whole ones."""
+    cdef Py_ssize_t run = 1, block
+    cdef bint whole = True
     cdef int i, axis
     layout.rank = like.rank
-    layout.block_count = 0
     layout.itemsize = itemsize
     layout.offset = 0
+    for axis in range(like.rank):
+        block = block_of(like, axis)
+        whole = whole and box.first[axis] % block == 0 and box.end[axis] % block == 0
+    layout.block_count = like.block_count if whole else 0
+    for i in range(layout.block_count):
+        layout.block_axes[i], layout.block_sizes[i] = like.block_axes[i], like.block_sizes[i]
+        run *= like.block_sizes[i]
     for i in range(like.rank - 1, -1, -1):
         axis = like.axes[i]
+        block = block_of(layout, axis)
+        layout.axes[i] = axis
         layout.shape[axis] = like.shape[axis]
         layout.strides[axis] = run
-        layout.offset -= run * box.first[axis]
-        run *= box.end[axis] - box.first[axis]
+        layout.offset -= run * (box.first[axis] // block)
+        run *= (box.end[axis] - box.first[axis]) // block
 
 
 cdef void convert(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
                   const Fill *fill, const Change *change) noexcept nogil:
     """Halve a box until it has up to CHUNK elements."""
     cdef Box part = box[0]
-    cdef Py_ssize_t count = 1, half, block
+    cdef Py_ssize_t count = 1, extent, half, block
     cdef int i, axis, slowest = -1
+    cdef bint whole = False
     for i in range(target_layout.rank):
         axis = target_layout.axes[i]
-        count *= box.end[axis] - box.first[axis]
-        if slowest < 0 and box.end[axis] - box.first[axis] > 1:
-            slowest = axis
+        extent = box.end[axis] - box.first[axis]
+        count *= extent
+        # Blocks stay whole while they can.
+        if not whole and extent > 1 and (slowest < 0 or extent > block_of(target_layout, axis)):
+            whole, slowest = extent > block_of(target_layout, axis), axis
     if count <= CHUNK:
         if count > 0:
             convert_chunk(table, source_layout, source, target_layout, target, box, count, fill, change)
         return
     half = (box.end[slowest] - box.first[slowest] + 1) // 2
-    # Whole blocks, where there are some.
     block = block_of(target_layout, slowest)
-    if half > block:
+    if half >= block:
         half -= (box.first[slowest] + half) % block
     part.end[slowest] = box.first[slowest] + half
     convert(table, source_layout, source, target_layout, target, &part, fill, change)

@@ -20,8 +20,8 @@ from libc.string cimport memcpy
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, make_descriptor, offset_of_index, select
-from nd4jlike.kernels.patch cimport MoveTable
-from nd4jlike.moves cimport Box, all_of, kernels, move
+from nd4jlike.kernels.patch cimport FROM_BRAIN, TO_BRAIN, MoveTable
+from nd4jlike.moves cimport Box, Change, all_of, kernels, move
 
 import operator
 import pickle
@@ -36,6 +36,12 @@ __all__ = ["NdArray", "wrap_array"]
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector we load
+    LARGE = 1 << 17  # bytes: from here on allocators give new pages
+    FEW = 2048  # elements that NumPy's loops have copied before ours have begun
+    BITS = -1  # no conversion: the bits stay
+    NONE = -2  # no conversion does it
+
+cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16
 
 
 cdef bint cells_may_be_shared(const Layout *layout):
@@ -242,28 +248,68 @@ cdef object decoded(NdArray array):
 
 cdef object gathered(NdArray array):
     """The elements in a new, dense NumPy array; bfloat16 as its bits."""
-    if array.descriptor.layout.block_count:
-        made = np.empty(array.descriptor.shape, dtypes.bits_dtype(array.descriptor.dtype))
-        transfer(array, as_ndarray(made))
-        return made
-    return elements(array).copy()
+    if array.descriptor.layout.block_count == 0 and array.descriptor.layout.length < FEW:
+        return elements(array).copy()
+    made = np.empty(array.descriptor.shape, dtypes.bits_dtype(array.descriptor.dtype))
+    transfer(array, as_ndarray(made), BITS)
+    return made
 
 
-cdef int transfer(NdArray source, NdArray target) except -1:
-    """Move the bits of all elements; shapes and item sizes are equal, the memory is not shared."""
+cdef int transfer(NdArray source, NdArray target, int conversion) except -1:
+    """Move all elements; shapes are equal, the memory is not shared."""
     cdef const MoveTable *table = kernels()
+    cdef Change change
     cdef Box box
+    change.conversion, change.scale, change.zero_point = conversion, 1, 0
     all_of(&box, &target.descriptor.layout)
     with nogil:
-        move(table, &source.descriptor.layout, source.buffer.data, &target.descriptor.layout, target.buffer.data, &box, NULL, NULL)
+        move(table, &source.descriptor.layout, source.buffer.data, &target.descriptor.layout, target.buffer.data, &box, NULL,
+             &change if conversion >= 0 else NULL)
+    return 0
+
+
+cdef int conversion_of(object source, object target):
+    """What turns elements of one type into those of another on their way: `BITS` where nothing does, `NONE` where nothing can."""
+    if source is target:
+        return BITS
+    if source is FLOAT32 and target is BFLOAT16:
+        return TO_BRAIN
+    return FROM_BRAIN if source is BFLOAT16 and target is FLOAT32 else NONE
+
+
+cdef int convert(NdArray source, NdArray target) except -1:
+    """Cast all elements as NumPy does, to and from bfloat16 by way of float32; shapes are equal, the memory is not shared."""
+    cdef NdArray between
+    cdef object from_type = source.descriptor.dtype, to_type = target.descriptor.dtype
+    cdef int conversion = conversion_of(from_type, to_type)
+    if conversion != NONE:
+        transfer(source, target, conversion)
+    elif from_type is BFLOAT16 or to_type is BFLOAT16:
+        between = laid_out_like(source, FLOAT32, False, False)
+        convert(source, between)
+        convert(between, target)
+    elif source.descriptor.inner_blocks == target.descriptor.inner_blocks and source.descriptor.exploded().layout.length == source.descriptor.layout.length:
+        np.copyto(elements(target), elements(source), casting="unsafe")
+    else:
+        transfer(as_ndarray(gathered(source).astype(to_type)), target, BITS)
     return 0
 
 
 cdef int assign(NdArray array, object value, object places=None) except -1:
     """Write `value`, broadcast, to the logical elements or to the cells at `places`; nothing is written when it does not fit."""
+    cdef NdArray source
+    cdef int conversion
     if array.readonly:
         raise LayoutError(f"the array is read-only: {array.descriptor!r}")
     dtype = array.descriptor.dtype
+    if places is None and isinstance(value, NdArray):
+        source = value
+        conversion = conversion_of(source.descriptor.dtype, dtype)
+        # Memory of our own is not shared by two buffers.
+        if (conversion != NONE and source.descriptor.shape == array.descriptor.shape and source.buffer is not array.buffer
+                and source.buffer.owner is None and array.buffer.owner is None):
+            transfer(source, array, conversion)
+            return 0
     values = encoded(dtype, value)
     try:
         if places is not None:
@@ -273,7 +319,7 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
         elif array.descriptor.layout.block_count:
             target = np.empty(array.descriptor.shape, dtypes.bits_dtype(dtype))
             np.copyto(target, values, casting="same_kind")
-            transfer(as_ndarray(target), array)
+            transfer(as_ndarray(target), array, BITS)
         else:
             cells = elements(array)
             if type(values) is np.ndarray and values.dtype is cells.dtype:
@@ -338,7 +384,14 @@ cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
 cdef Buffer memory_for(ShapeDescriptor descriptor, bint cleared):
     """New memory; `cleared`: its elements are zero, as its padding always is."""
     cdef Py_ssize_t cells = descriptor.allocLength(), itemsize = descriptor.layout.itemsize
-    return allocate(cells * itemsize, descriptor.layout.offset * itemsize, ALIGNMENT, cleared or cells != descriptor.layout.length)
+    cdef bint padded = cells != descriptor.layout.length
+    # Pages that the kernel clears cost more than a walk over the padding.
+    cdef bint walked = padded and not cleared and cells * itemsize >= LARGE
+    cdef Buffer made = allocate(cells * itemsize, descriptor.layout.offset * itemsize, ALIGNMENT, cleared or (padded and not walked))
+    cdef Walk walk
+    if walked:
+        walk_padding(&walk, &descriptor.layout, made.data, FILL, HALO | TAIL, 0)
+    return made
 
 
 cdef NdArray unwritten(ShapeDescriptor descriptor):
@@ -1101,12 +1154,8 @@ cdef class NdArray(_Operators):
         >>> nd.arange(3).astype("int8").dtype
         dtype('int8')
         """
-        cdef ShapeDescriptor layout = self.descriptor
         made = laid_out_like(self, dtypes.dtype(dtype), False, False)
-        values = decoded(self) if isinstance(layout.dtype, dtypes.BFloat16) else gathered(self)
-        if not isinstance(made.dtype, dtypes.BFloat16):
-            values = values.astype(made.dtype)
-        assign(made, values)
+        convert(self, made)
         return made
 
     def item(self, *index):
@@ -1179,7 +1228,7 @@ cdef class NdArray(_Operators):
         >>> nd.create((2, 1), dtype="int8", paddings=(0, 7)).tobytes()
         b'\\x00\\x00'
         """
-        return gathered(self).tobytes()
+        return gathered(self).tobytes() if self.descriptor.layout.block_count else elements(self).tobytes()
 
     def fill(self, value):
         """Write one value to all elements; padding stays as it is.
