@@ -1120,13 +1120,17 @@ cdef class NdArray(_Operators):
         True
         """
         cdef ShapeDescriptor mine = self.descriptor
-        cdef NdArray made = laid_out_like(self, mine.dtype, False, False)
-        if made.descriptor is mine:
-            memcpy(made.buffer.data, self.buffer.data, <size_t> made.buffer.nbytes)
-            made.buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
-            made.buffer.fill_bits = self.buffer.fill_bits
-        else:
+        cdef NdArray made
+        if not is_whole(&mine.layout):
+            made = laid_out_like(self, mine.dtype, False, False)
             assign(made, self)
+            return made
+        made = NdArray.__new__(NdArray)
+        made.descriptor = mine
+        made.buffer = allocate(mine.allocLength() * mine.layout.itemsize, mine.layout.offset * mine.layout.itemsize, ALIGNMENT, False)
+        memcpy(made.buffer.data, self.buffer.data, <size_t> made.buffer.nbytes)
+        made.buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
+        made.buffer.fill_bits = self.buffer.fill_bits
         return made
 
     def __copy__(self):
