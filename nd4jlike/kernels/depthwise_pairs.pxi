@@ -64,7 +64,7 @@ cdef extern from "window.h" nogil:
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
-    PairsKernel pairs_kernel(int rescaling, int taps, int stride)
+    PairsKernel pairs_kernel(int rescaling, int taps, int stride, Py_ssize_t columns)
     enum:
         WHOLE
         HALVES
@@ -343,7 +343,10 @@ cdef void pack_pairs(
                 scaled |= 1 << quad
         how = BY_LINE if scaled == 0 else BY_SCALE if by_scale else OTHERWISE
         kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
-        kernels[index] = window_kernel(how, <int> job.stride, kind) if job.window else pairs_kernel(how, <int> job.taps, <int> job.stride)
+        if job.window:
+            kernels[index] = window_kernel(how, <int> job.stride, kind)
+        else:
+            kernels[index] = pairs_kernel(how, <int> job.taps, <int> job.stride, problem.out_width // problem.dilation_width)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):

@@ -110,6 +110,7 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
                 put_pair_of_halves(at, a, a + c_apart, b, b + d_apart, flip);
         else if (strip->readable >= VECTOR_BYTES)
+#pragma GCC unroll 2
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
                 put_pair(at, a, b, flip, VECTOR_BYTES);
         else
@@ -129,6 +130,8 @@ WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 :
 WORD void pairs_add(
     vi32 *sums, const vi32 *cell, const vi32 *weights, int column, const int taps, const int step, const int stride, const int rows, const int columns)
 {
+    /* Weights lie for two rows of outputs where the filter steps by 1. */
+    const int packed = stride == 1 ? 2 : 1;
 #pragma GCC unroll 8
     for (int tap = 0; tap < taps; tap += step) {
         const int output = (column - tap) / stride;
@@ -138,17 +141,18 @@ WORD void pairs_add(
         for (int row = 0; row < rows; row++)
 #pragma GCC unroll 2
             for (int plane = 0; plane < CELL_PLANES; plane++)
-                sums[row * columns + output] = dot_cells(sums[row * columns + output], cell[plane], weights[(tap / step * rows + row) * CELL_PLANES + plane]);
+                sums[row * columns + output] = dot_cells(sums[row * columns + output], cell[plane], weights[(tap / step * packed + row) * CELL_PLANES + plane]);
     }
 }
 
 /* `count` of the QUADS sums from `quad` on, of `columns` outputs of each row. `at`: first column of the tile. */
 WORD void pairs_sums(
-    const PairsStrip *strip, ptrdiff_t at, const int quad, const int count, vi32 sums[2][TILE_OUTPUTS], const int taps, const int stride, const int columns)
+    const PairsStrip *strip, ptrdiff_t at, const int quad, const int count, vi32 sums[2][TILE_OUTPUTS], const int taps, const int stride, const int rows,
+    const int columns)
 {
-    const int rows = stride == 1 ? 2 : 1, last = (columns - 1) * stride + taps - 1, column_weights = taps * rows * CELL_PLANES;
+    const int packed = stride == 1 ? 2 : 1, last = (columns - 1) * stride + taps - 1, column_weights = taps * packed * CELL_PLANES;
     const char *a = strip->pairs[0] + at, *b = strip->pairs[1] + at, *c = strip->pairs[2] + at, *d = strip->pairs[3] + at;
-    const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS + quad * pairs_entries(taps) * rows * CELL_PLANES;
+    const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS + quad * pairs_entries(taps) * packed * CELL_PLANES;
     vi32 cell[2];
 #pragma GCC unroll 2
     for (int i = 0; i < count; i++)
@@ -159,7 +163,7 @@ WORD void pairs_sums(
     for (int column = 0; column <= last; column++)
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++) {
-            const vi32 *w = weights + i * pairs_entries(taps) * rows * CELL_PLANES;
+            const vi32 *w = weights + i * pairs_entries(taps) * packed * CELL_PLANES;
             join_pairs(cell, a + column * PAIR_BYTES, b + column * PAIR_BYTES, quad + i);
             pairs_add(sums[i], cell, w, column, taps, 1, stride, rows, columns);
             if (taps == 7) {
@@ -223,10 +227,11 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
 }
 
 WORD void pairs_tile(
-    const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int columns, const int rescaling)
+    const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int rows, const int columns,
+    const int rescaling)
 {
     /* As many sums at a time as registers hold. */
-    const int rows = stride == 1 ? 2 : 1, outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1;
+    const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1;
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
@@ -235,7 +240,7 @@ WORD void pairs_tile(
     const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad += count) {
-        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, columns);
+        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns);
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
 #pragma GCC unroll 16
@@ -277,8 +282,34 @@ WORD void pairs_tile(
     pairs_store(strip, bytes, y + first * strip->y_column, stored_rows, rows, columns);
 }
 
+/* A row of tiles of 5x5 filters, with tiles of their own for a last row and for three last columns: images of 7x7 compute nothing twice. Each tile is a
+ * function, and this is another one than the others' loop: a compiler that sees two tiles together runs out of registers. */
+#define PAIRS_TILE(name, rows, columns) \
+    static __attribute__((noinline)) void name(const PairsStrip *strip, ptrdiff_t first, int8_t *y) \
+    { \
+        pairs_tile(strip, first, y, rows, 5, 1, rows, columns, BY_SCALE); \
+    }
+#if WINDOWS
+PAIRS_TILE(pairs_whole, 2, PAIRS_COLUMNS)
+PAIRS_TILE(pairs_narrow, 2, PAIRS_COLUMNS - 1)
+PAIRS_TILE(pairs_low, 1, PAIRS_COLUMNS)
+
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count)
+{
+    for (ptrdiff_t first = 0; first < strip->columns; first += PAIRS_COLUMNS)
+        if (count == 1)
+            pairs_low(strip, least(first, strip->columns - PAIRS_COLUMNS), y);
+        else if (first == strip->columns - (PAIRS_COLUMNS - 1))
+            pairs_narrow(strip, first, y);
+        else
+            pairs_whole(strip, least(first, strip->columns - PAIRS_COLUMNS), y);
+}
+#else
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count) { (void)strip, (void)y, (void)count; }
+#endif
+
 /* `count` rows of outputs. The last tile of a row may compute some of them again. */
-WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, const int rescaling)
+WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, const int rescaling, const int exact)
 {
     const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
     ptrdiff_t row = 0;
@@ -298,12 +329,15 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
         ptrdiff_t first = 0;
         rows = pair_rows(strip, 2 * row);
         pairs_inside(strip, &rows, strip->width, newest);
-        do {
-            if (first > strip->columns - columns)
-                first = strip->columns - columns;
-            pairs_tile(strip, first, y, count, taps, stride, columns, rescaling);
-            first += columns;
-        } while (first < strip->columns);
+        if (exact)
+            pairs_exactly(strip, y, count);
+        else
+            do {
+                if (first > strip->columns - columns)
+                    first = strip->columns - columns;
+                pairs_tile(strip, first, y, count, taps, stride, step, columns, rescaling);
+                first += columns;
+            } while (first < strip->columns);
         char *spare = strip->pairs[0];
         for (int i = 0; i < pairs - 1; i++)
             strip->pairs[i] = strip->pairs[i + 1];
@@ -316,7 +350,7 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 #define PAIRS_KERNEL(taps, stride, rescaling) \
     static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling); \
+        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, 0); \
     }
 #if WINDOWS
 /* Those of 3x3 are in window.h. */
@@ -339,7 +373,12 @@ PAIRS_KERNELS(BY_SCALE)
 
 #define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, {pairs_7_1_##rescaling, 0}}
 
-WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
+#if WINDOWS
+static void pairs_5_exactly(PairsStrip *strip, ptrdiff_t count) { pairs_strip(strip, count, 5, 1, PAIRS_COLUMNS, BY_SCALE, 1); }
+#endif
+
+/* `columns`: of all outputs. By a line is by a scale that none of the QUADS goes by. */
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, ptrdiff_t columns)
 {
     static const PairsKernel table[][3][2] = {
         PAIRS_CHOICE(OTHERWISE),
@@ -347,6 +386,11 @@ WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
         PAIRS_CHOICE(BY_LINE), PAIRS_CHOICE(BY_SCALE),
 #endif
     };
+#if WINDOWS
+    if (rescaling != OTHERWISE && taps == 5 && stride == 1 && columns % PAIRS_COLUMNS == PAIRS_COLUMNS - 1)
+        return pairs_5_exactly;
+#endif
+    (void)columns;
     return table[rescaling][taps / 2 - 1][stride - 1];
 }
 
