@@ -53,14 +53,15 @@ def test_d1_any_filter_is_computed_in_place(isa, side):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-def test_d1_images_of_any_height_fill_their_tiles(isa, side):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_d1_images_of_any_height_fill_their_tiles(isa, side, dtype):
     """D1: any height, any width: tiles of several rows meet the first rows, the last ones, and what is left between them."""
     for kernel, step in product((3, 5, 7), (1, 2)):
         for height, width in product(range(1, 11) if kernel == 3 else (2, 6, 9), (7, 9)):
             for channels, multiplier in ((17, 1), (5, 4)) if kernel == 3 else ((17, 1),):
-                values, weights = random((1, height, width, channels), 1), random((kernel, kernel, channels, multiplier), 2)
+                values, weights = random((1, height, width, channels), 1).astype(dtype), random((kernel, kernel, channels, multiplier), 2).astype(dtype)
                 steps = steps_of((height, width), (kernel, kernel), (step, step), (1, 1))
-                out = guarded_array(np.zeros((1, -(-height // step), -(-width // step), channels * multiplier), np.float32), side)
+                out = guarded_array(np.zeros((1, -(-height // step), -(-width // step), channels * multiplier), dtype), side)
                 nd.DepthwiseConv2d(weights, stride=step, isa=isa)(guarded_array(values, side), out)
                 assert_close(out, values, weights, None, **steps)
 
@@ -250,7 +251,7 @@ def at_address(values, pitch, skip, side):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_d7_the_same_bits_at_every_address(isa, side, dtype):
     """D7: the bits are the same at every address."""
     leads = set()
@@ -267,7 +268,7 @@ def test_d7_the_same_bits_at_every_address(isa, side, dtype):
             plan(at_address(values, pitch, x_skip, side), out)
             assert out.tobytes() == want.tobytes()
             leads.add(lead_in(plan.explain()))
-    assert (len(leads) > 1) == (LANES.get(isa, 16) > 4)
+    assert (len(leads) > 1) == (LANES.get(isa, 16) > (8 if dtype == "float64" else 4))
 
 
 def lead_in(text):

@@ -369,12 +369,6 @@ cdef inline Py_ssize_t channel_of(const Job *job, Py_ssize_t lane) noexcept nogi
     return lane % job.channels if lane < fold_of(job) * job.channels else -1
 
 
-# What weights are packed as.
-ctypedef fused real:
-    float
-    double
-
-
 cdef void pack_blocks(const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
     cdef Job job
     cdef real *target
@@ -396,7 +390,9 @@ cdef void pack_blocks(const Problem *problem, const real *weights, const real *b
 
 cdef void pack_float(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
     cdef Rows rows
-    if prepare_rows(&rows, problem):
+    if prepare_rows(&rows, problem) and problem.element == FLOAT64:
+        pack_rows(&rows, problem, <const double *> weights, <const double *> bias, packed)
+    elif prepare_rows(&rows, problem):
         pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
     elif problem.element == FLOAT64:
         pack_blocks(problem, <const double *> weights, <const double *> bias, packed)

@@ -1,4 +1,4 @@
-# float32 and halves whose channels lie side by side in input and output: read in place, in tiles of 2 rows and more that share their inputs (taps.h).
+# float32, float64 and halves whose channels lie side by side in input and output: read in place, in tiles of 2 rows and more that share their inputs (taps.h).
 #
 # What is outside the image is left out, whatever the padding holds: no halo is read, no non-finite weight meets a zero. With a dilation or a stride
 # beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
@@ -26,6 +26,7 @@ cdef extern from "taps.h" nogil:
     const int SPREAD_VECTORS
     ctypedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, Py_ssize_t lanes, Py_ssize_t count) noexcept nogil
     const int INSIDE
+    const int EDGES
     const int ANYWHERE
     const int SPREAD
     const int SPREAD_WHOLE
@@ -34,8 +35,8 @@ cdef extern from "taps.h" nogil:
     int TALL_ROWS(int columns)
     const OneTile tiles_table[4][8][3][2][11]
     const OneTile image_tiles[8]
-    const OneTile tiles_of_any_taps[11]
-    const OneTile tiles_of_any_stride[11]
+    const bint DOUBLES
+    const OneTile general_tiles[2][2][11]
     int where_of(const Tile *tile, int columns)
     void run_tiles(
         const Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
@@ -64,8 +65,8 @@ cdef struct Line:
 # A call on rows.
 cdef struct Rows:
     Line down, across
-    Py_ssize_t itemsize, channels, blocks, block_vectors
-    # Channels that all blocks but the first, and a last overlapped one, begin earlier than at multiples of LANES.
+    Py_ssize_t itemsize, lanes, channels, blocks, block_vectors
+    # Channels that all blocks but the first, and a last overlapped one, begin earlier than at multiples of `lanes`.
     Py_ssize_t back
     # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
@@ -115,10 +116,11 @@ cdef bint is_image(const Line *line) noexcept nogil:
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, general
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general
     job.itemsize = item_bytes(problem.element)
+    job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
-    if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1):
+    if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1) or (double and not DOUBLES):
         return False
     job.down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
@@ -132,31 +134,33 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.down, job.across = job.across, job.down
     general = (
         job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES
-        or tiles_table[problem.element][job.across.taps][job.across.step][False][ANYWHERE] == NULL
+        or tiles_table[problem.element][job.across.taps][job.across.step][double and not swapped and wide_pays(&job.across)][EDGES] == NULL
     )
-    if general and (problem.element != FLOAT32 or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
+    if general and ((problem.element != FLOAT32 and not double) or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
-    job.back = LANES - problem.lead if problem.lead else 0
-    job.blocks = divide_up(job.channels + job.back, LANES)
+    job.back = job.lanes - problem.lead if problem.lead else 0
+    job.blocks = divide_up(job.channels + job.back, job.lanes)
     job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * job.itemsize
     job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * job.itemsize
     job.spread = problem.multiplier > 1
     job.overlapped = False
     if problem.lead:
-        job.overlapped = (job.channels + job.back) % LANES != 0
-    elif job.channels % LANES:
-        if job.spread or problem.channel_room < job.blocks * LANES - job.channels:
-            job.overlapped = job.channels > LANES
+        job.overlapped = (job.channels + job.back) % job.lanes != 0
+    elif job.channels % job.lanes:
+        if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels:
+            job.overlapped = job.channels > job.lanes
             job.spread = job.spread or not job.overlapped
         # Few channels and no room: several columns fill a vector of a band.
-        if job.spread and job.channels * FOLD_PAYS <= LANES and problem.out_width > 1:
+        if job.spread and job.channels * FOLD_PAYS <= job.lanes and problem.out_width > 1:
             return False
+    if double and (job.spread or problem.x_block or problem.y_block):
+        return False
     if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
         return False
     job.wide = not job.spread and not swapped and not general and wide_pays(&job.across)
     job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
     if general:
-        job.tiles = &tiles_of_any_taps[0] if job.across.step == 1 else &tiles_of_any_stride[0]
+        job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
     job.tall = (
@@ -173,7 +177,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
 
 cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept nogil:
     """The output channel in lane 0 of a block."""
-    return job.channels - LANES if job.overlapped and block == job.blocks - 1 else max(0, block * LANES - job.back)
+    return job.channels - job.lanes if job.overlapped and block == job.blocks - 1 else max(0, block * job.lanes - job.back)
 
 
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
@@ -182,7 +186,7 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     cdef int i
     for i in range(3):
         pitches |= problem.x_strides[i] | problem.y_strides[i]
-    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % LANES or job.channels < ALIGNED_BLOCKS * LANES:
+    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < ALIGNED_BLOCKS * job.lanes:
         return ALIGNS_NONE
     return ALIGNS_INPUT if job.across.step > 1 or (VECTOR_BYTES == 64 and job.across.taps > 3) else ALIGNS_OUTPUT
 
@@ -291,9 +295,9 @@ cdef void run_image(
     tile.y_row = down.phases * down.y
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
-    tile.whole_blocks = (job.channels + job.back) // LANES
+    tile.whole_blocks = (job.channels + job.back) // job.lanes
     tile.back = job.back * job.itemsize
-    tile.x_block = tile.y_block = LANES * job.itemsize
+    tile.x_block = tile.y_block = job.lanes * job.itemsize
     tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * job.itemsize
     # Blocks of one vector are that far apart, larger ones are images of their own.
     if job.x_vectors == 1:
@@ -305,9 +309,7 @@ cdef void run_image(
         tile.y_block, tile.y_tail = job.y_step, (job.blocks - 1) * job.y_step
     elif job.y_vectors:
         chunk = common_divisor(job.y_vectors, job.x_vectors)
-    tile.tail_lanes = min(LANES, job.channels)
-    if not job.overlapped:
-        tile.tail_lanes = job.channels % LANES
+    tile.tail_lanes = LANES if job.overlapped else job.channels % job.lanes
     tile.spread = job.spread
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     tile.limits = limits
@@ -363,6 +365,9 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
+    if problem.element == FLOAT64:
+        (<vf64 *> limits)[LOW] = splat_f64(problem.float_min)
+        (<vf64 *> limits)[HIGH] = splat_f64(problem.float_max)
     while begin < end:
         image = begin // problem.out_height
         row = begin % problem.out_height
@@ -380,22 +385,28 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         begin += rows
 
 
-cdef void pack_rows(const Rows *job, const Problem *problem, const float *weights, const float *bias, void *packed) noexcept nogil:
-    cdef float *target
+# What weights are packed as.
+ctypedef fused real:
+    float
+    double
+
+
+cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
+    cdef real *target
     cdef int *index
     cdef Py_ssize_t block, lane, tap, channel, first, taps = problem.kernel_height * problem.kernel_width
     memset(packed, 0, HEADER_BYTES)
     for block in range(job.blocks):
-        target = <float *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * LANES
+        target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * job.lanes
         index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
         first = first_channel(job, block) // problem.multiplier
-        for lane in range(LANES):
+        for lane in range(job.lanes):
             channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
             target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
             for tap in range(taps):
-                target[(CONSTANTS_FLOAT + tap) * LANES + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
+                target[(CONSTANTS_FLOAT + tap) * job.lanes + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
             if job.spread:
                 index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
                 index[SPREAD_SOURCE * LANES + lane] = 0

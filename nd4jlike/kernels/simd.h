@@ -529,17 +529,21 @@ WORD vhalves narrow_brains(vf32 value) { return brain_of_f32(value); }
 
 #endif
 
-WORD vf32 load_row(const void *source, int element) { return element == BFLOAT16 ? load_brains(source) : load_as_f32(source, LANES, element); }
+WORD vf32 load_row(const void *source, int element)
+{
+    return element == BFLOAT16 ? load_brains(source) : element == FLOAT64 ? *(const vf32 *)source : load_as_f32(source, LANES, element);
+}
 
 /* All lanes, or the first `count` of them, fewer. */
 WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element, const int whole)
 {
+    const int as_it_is = element == FLOAT32 || element == FLOAT64;
     vhalves halves;
-    if (element == FLOAT32 && whole)
+    if (as_it_is && whole)
         *(vf32 *)target = value;
-    if (element == FLOAT32 && !whole)
-        store_part_f32((float *)target, value, count);
-    if (element == FLOAT32)
+    if (as_it_is && !whole)
+        store_part_f32((float *)target, value, element == FLOAT64 ? 2 * count : count);
+    if (as_it_is)
         return;
     halves = element == FLOAT16 ? half_of_f32(value) : narrow_brains(value);
     if (whole)
@@ -562,6 +566,18 @@ WORD vf64 at_most_f64(vf64 value, vf64 bound)
 }
 WORD vf64 load_f64(const double *source, ptrdiff_t count) { return (vf64)load_f32((const float *)source, 2 * count); }
 WORD void store_f64(double *target, vf64 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, 2 * count); }
+
+/* Vectors that hold doubles where the element is FLOAT64. */
+WORD vf32 add_product(vf32 sum, vf32 a, vf32 b, const int element)
+{
+    if (element == FLOAT64)
+        return (vf32)((vf64)sum + (vf64)a * (vf64)b);
+    return sum + a * b;
+}
+WORD vf32 between(vf32 value, vf32 low, vf32 high, const int element)
+{
+    return element == FLOAT64 ? (vf32)at_most_f64(at_least_f64((vf64)value, (vf64)low), (vf64)high) : at_most_f32(at_least_f32(value, low), high);
+}
 
 /* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. `flip`: bits to change in each byte. */
 WORD vi32 load_cells(const int8_t *first, const int8_t *second, int flip, ptrdiff_t count)

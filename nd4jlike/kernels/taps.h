@@ -1,5 +1,5 @@
-/* The register tile of rows of float32, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever their length,
- * which Cython cannot ask for.
+/* The register tile of rows of float32, of float64, or of halves that are widened as they are read, in C: its loops over registers are unrolled whatever
+ * their length, which Cython cannot ask for. Vectors of doubles go by the type of those of floats; their words know better.
  *
  * A tile is up to 2 rows of `columns` outputs, `columns` a constant, or up to 4 where all inputs are there. Each input is loaded once and serves all outputs
  * that it reaches. Coordinates of inputs count from the first tap of the first output, in steps of the dilation; rows and columns outside the image are left
@@ -57,7 +57,7 @@ WORD int may_be_outside(const int where, int column, const int taps, const int l
 /* Vectors at the end of a block of spread inputs: the element that each lane takes; then, in the first lanes, the first channel and how many there are. */
 enum { SPREAD_INDEX, SPREAD_SOURCE, SPREAD_VECTORS };
 
-#define ITEM_BYTES(element) ((element) == FLOAT32 ? 4 : 2)
+#define ITEM_BYTES(element) ((element) == FLOAT64 ? 8 : (element) == FLOAT32 ? 4 : 2)
 
 /* A step in bytes, and 3 of them: loads and stores add a number times 1, 2, 4 or 8 by themselves. Opaque, else the compiler adds step after step. */
 typedef struct {
@@ -104,9 +104,9 @@ WORD void add_taps(
             if (column < tap || (column - tap) % stride != 0 || output >= columns)
                 continue;
             if (upper)
-                upper[output] += value * upper_weights[tap];
+                upper[output] = add_product(upper[output], value, upper_weights[tap], element);
             if (lower)
-                lower[output] += value * lower_weights[tap];
+                lower[output] = add_product(lower[output], value, lower_weights[tap], element);
         }
     }
 }
@@ -139,9 +139,9 @@ WORD void add_row(
                 continue;
             vf32 value = load_cell(cell, index, sources, spread, element);
             if (upper)
-                upper[column] += value * upper_weights[tap];
+                upper[column] = add_product(upper[column], value, upper_weights[tap], element);
             if (lower)
-                lower[column] += value * lower_weights[tap];
+                lower[column] = add_product(lower[column], value, lower_weights[tap], element);
         }
     }
 }
@@ -156,7 +156,7 @@ WORD void store_outputs(
         const vf32 low = tile->limits[0], high = tile->limits[1];
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++)
-            row[column] = at_most_f32(at_least_f32(row[column], low), high);
+            row[column] = between(row[column], low, high, element);
     }
     /* One question for all columns. */
     if (lanes == LANES) {
@@ -264,6 +264,8 @@ WORD void whole_tile(
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element == FLOAT32)
+/* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
+#define DOUBLES (VECTOR_BYTES == 64)
 
 /* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
  * spill those. */
@@ -328,12 +330,12 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
-        CHOSEN(WHOLE_TILES(taps, element) || (columns == WIDE_TILE && element != FLOAT32), edges, inside, taps, stride, columns, element), \
+        CHOSEN(WHOLE_TILES(taps, element) || element == FLOAT64 || (columns == WIDE_TILE && element != FLOAT32), edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         CHOSEN(columns == WIDE_TILE, edges, any, taps, stride, columns, element), \
-        CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
-        NAME_OF(spread_any, taps, stride, 4, element), \
-        NAME_OF(spread_any, taps, stride, 4, element), \
+        element == FLOAT64 ? NULL : CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
         IF_CHOSEN((taps) == 3 && WHOLE_TILES(taps, element), spread_whole, taps, stride, 4, element), \
         WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
         IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
@@ -353,13 +355,22 @@ static const OneTile image_tiles[TILE_TAPS] = {
 #endif
 };
 
-#define GENERAL_TILES(name, stride) \
-    TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, FLOAT32) \
-    TILE(name##_any, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
-    TILE(name##_spread, 0, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, FLOAT32) \
-    static const OneTile name[VARIANTS] = {name##_inside, name##_any, name##_any, name##_spread, name##_spread, name##_spread};
-GENERAL_TILES(tiles_of_any_taps, 1)
-GENERAL_TILES(tiles_of_any_stride, tile->stride)
+#define GENERAL_TILES(name, stride, element) \
+    TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, element) \
+    TILE(name##_any, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, element) \
+    TILE(name##_spread, 0, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, element)
+#define ROW_OF_GENERAL_TILES(name, spread) {name##_inside, name##_any, name##_any, spread, spread, spread}
+GENERAL_TILES(any_taps, 1, FLOAT32)
+GENERAL_TILES(any_stride, tile->stride, FLOAT32)
+GENERAL_TILES(doubles_of_any_taps, 1, FLOAT64)
+GENERAL_TILES(doubles_of_any_stride, tile->stride, FLOAT64)
+/* By element type, and whether the stride is more than 1. */
+static const OneTile general_tiles[FLOAT64 + 1][2][VARIANTS] = {
+    {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
+#if DOUBLES
+    {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
+#endif
+};
 
 /* Wide tiles where there is code to spare. */
 #if VECTOR_BYTES > 16
@@ -377,14 +388,23 @@ TILES_OF_TAPS(1, FLOAT32)
 TILES_OF_STRIDE(2, 1, FLOAT32)
 TILES_OF(FLOAT32)
 
-/* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
+#if DOUBLES
+TILES_OF_TAPS(3, FLOAT64)
+TILES_OF_STRIDE(5, 1, FLOAT64)
+TILES_OF_STRIDE(7, 1, FLOAT64)
+#endif
 #if WIDENS_HALVES
 TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
 #endif
+
+/* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
 static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
     [FLOAT32] = {
         TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
+#if DOUBLES
+    [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
+#endif
 #if WIDENS_HALVES
     [FLOAT16] = {TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
     [BFLOAT16] = {TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
