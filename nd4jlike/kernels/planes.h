@@ -221,7 +221,8 @@ WORD void strip_of(const PlaneStrip *given, const vf32 *limits, const char *x, c
             ptrdiff_t place = plane + (narrow ? i : i / 2);
             place = place < strip->end_plane ? place : strip->end_plane - 1;
             weights[i] = strip->blocks + place / LANES * strip->block_vectors * LANES + place % LANES;
-            from[i] = x + (ptrdiff_t)((uint32_t)place / (uint32_t)strip->multiplier) * strip->x_plane + row * strip->x_row;
+            /* A division takes as long as a row. */
+            from[i] = x + (strip->multiplier == 1 ? place : (ptrdiff_t)((uint32_t)place / (uint32_t)strip->multiplier)) * strip->x_plane + row * strip->x_row;
             to[i] = y + place * strip->y_plane;
         }
         const vf32 bias = strip_weight(weights[0], weights[1], 0, narrow), bias2 = strip_weight(weights[2], weights[3], 0, narrow);
