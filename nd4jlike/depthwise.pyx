@@ -9,7 +9,8 @@ from libc.string cimport memcmp, memset
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
+    ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family,
+    KernelTable, Problem, Requantization)
 from nd4jlike.ndarray cimport NdArray, as_ndarray, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
@@ -21,10 +22,16 @@ from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLay
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
 
+cdef extern from "cpu.h" nogil:
+    long last_level_bytes()
+
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
 
 __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
+
+# Of Problem.distance, as `explain` says it.
+DISTANCES = {IN_CACHE: "in caches", CACHE_EDGE: "at the edge of the last-level cache", IN_MEMORY: "in memory"}
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
@@ -557,6 +564,7 @@ cdef class DepthwiseConv2d:
         if self._quantization is not None:
             problem.result = SUMS if self._quantization.output is None else REALS if self._quantization.output == "float32" else QUANTIZED
             problem.widest_weight = self._widest_weight
+        problem.distance = distance_of(source.length * source.itemsize + target.length * target.itemsize)
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -697,7 +705,8 @@ cdef class DepthwiseConv2d:
             f"channels  {problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
             f"threads   {launch.parts} of {self.threads}, {launch.rows} rows",
-            f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread",
+            f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
+            f"inputs and outputs {DISTANCES[problem.distance]}",
         ]
 
 
@@ -734,6 +743,11 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     """
     return DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
                            activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype)(x, out)
+
+
+cdef int distance_of(Py_ssize_t nbytes) noexcept:
+    """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too."""
+    return IN_MEMORY if nbytes > last_level_bytes() // 2 else CACHE_EDGE if nbytes > last_level_bytes() // 8 else IN_CACHE
 
 
 cdef NdArray wrapped_output(object out):

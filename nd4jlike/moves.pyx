@@ -17,10 +17,9 @@ from nd4jlike.kernels import dispatch
 
 __all__ = []
 
-cdef extern from "<unistd.h>" nogil:
-    const int _SC_LEVEL2_CACHE_SIZE
-    const int _SC_LEVEL3_CACHE_SIZE
-    long sysconf(int name)
+cdef extern from "cpu.h" nogil:
+    long second_level_bytes()
+    long last_level_bytes()
 
 cdef enum:
     MAX_LEVELS = 2 * MAX_BLOCKS + 1
@@ -37,9 +36,9 @@ cdef enum:
     SHARED_ROWS = 256
 
 # Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
-cdef Py_ssize_t streamed_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22) // 4 * 3
+cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
 # Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
-cdef Py_ssize_t near_bytes = max(<Py_ssize_t> sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18) // 2
+cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
 
 
 # What nests are run on.

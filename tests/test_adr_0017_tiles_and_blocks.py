@@ -8,7 +8,7 @@ import pytest
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
-from nd4jlike.kernels import dispatch
+from nd4jlike.kernels import cpu, dispatch
 from reference import depthwise_float, out_size, same_padding
 
 ISAS = dispatch.available()
@@ -312,3 +312,36 @@ def test_d6_overlap_counts_all_blocks():
         else:
             with pytest.raises(nd.LayoutError, match="overlap"):
                 plan(x, out)
+
+
+LAST_LEVEL = cpu.last_level()
+
+
+@every_isa
+@pytest.mark.parametrize(("channels", "kernel", "stride"), [(1040, 3, 1), (1040, 5, 1), (1040, 3, 2), (48, 3, 1), (48, 7, 2), (48, 3, 2), (3, 3, 1)])
+def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride):
+    """D8: The plan tells kernels where inputs and outputs of a call lie, and `explain()` says so. The bits do not depend on it."""
+    width, rng = 22, np.random.default_rng(0)
+    height = LAST_LEVEL // 2 // (2 * width * channels * 4) + 8
+    image, weights = rng.standard_normal((1, height, width, channels), np.float32), rng.standard_normal((kernel, kernel, channels, 1), np.float32)
+    plan = nd.DepthwiseConv2d(weights, rng.standard_normal(channels, np.float32), stride=stride, padding=kernel // 2, isa=isa)
+    images = np.repeat(image, 2, axis=0)
+    assert plan.explain(images).endswith("inputs and outputs in memory")
+    whole = np.asarray(plan(images))
+    assert (whole[0] == whole[1]).all()
+    assert plan.explain(image[:, :2]).endswith("inputs and outputs in caches")
+    middle = height // 2 // stride * stride
+    for first, last in ((0, 16), (middle, middle + 20), ((height - 20) // stride * stride, height)):
+        part = np.asarray(plan(image[:, first:last]))[0]
+        # Rows that padding reaches in the part alone are left out.
+        begin, end = kernel if first else 0, len(part) - (kernel if last < height else 0)
+        assert (part[begin:end] == whole[0, first // stride + begin : first // stride + end]).all(), (first, last)
+
+
+@every_isa
+def test_d8_the_edge_of_the_last_level_cache(isa):
+    """D8: at the edge of the last-level cache (more than an eighth of it) or in memory (more than half)."""
+    plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)
+    for share, place in ((8, "in caches"), (7, "at the edge of the last-level cache"), (2, "at the edge of the last-level cache"), (1, "in memory")):
+        d = plan.input_descriptor((1, 1, LAST_LEVEL // share // 32, 4))
+        assert plan.explain(d).endswith(f"inputs and outputs {place}"), share

@@ -2,6 +2,21 @@
 #ifndef ND4JLIKE_CPU_H
 #define ND4JLIKE_CPU_H
 
+#include <unistd.h>
+
+/* Bytes of the caches, at least so many where the system does not tell. */
+static inline long second_level_bytes(void)
+{
+    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return told > 1 << 18 ? told : 1 << 18;
+}
+
+static inline long last_level_bytes(void)
+{
+    const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return told > 1 << 22 ? told : 1 << 22;
+}
+
 #if defined(__x86_64__)
 
 enum { CPU_LEVELS = 4 };
@@ -9,7 +24,7 @@ enum { CPU_LEVELS = 4 };
 /* Slowest first, as the rows of setup.py. */
 static const char *const cpu_levels[CPU_LEVELS] = {"baseline", "avx2", "avx512", "avx512_vnni"};
 
-static int cpu_supports(int level)
+static inline int cpu_supports(int level)
 {
     int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
         && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
@@ -29,7 +44,7 @@ enum { CPU_LEVELS = 1 };
 
 static const char *const cpu_levels[CPU_LEVELS] = {"baseline"};
 
-static int cpu_supports(int level) { return level == 0; }
+static inline int cpu_supports(int level) { return level == 0; }
 
 #endif
 

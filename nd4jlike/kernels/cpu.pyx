@@ -6,6 +6,7 @@ cdef extern from "cpu.h" nogil:
     const int CPU_LEVELS
     const char *cpu_levels[]
     bint cpu_supports(int level)
+    long last_level_bytes()
 
 
 def levels():
@@ -40,3 +41,20 @@ def supported():
     True
     """
     return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS) if cpu_supports(level)])
+
+
+def last_level():
+    """Tell how large the last-level cache is.
+
+    Returns
+    -------
+    int
+        Bytes; 4 MiB where the system does not tell, or tells less.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import cpu
+    >>> cpu.last_level() >= 1 << 22
+    True
+    """
+    return last_level_bytes()

@@ -21,6 +21,8 @@ cdef extern from "taps.h" nogil:
         bint spread
         const vf32 *limits
         int above, below
+        Py_ssize_t next_x, next_y
+        int new_rows, new_columns, next_rows, next_columns
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
@@ -44,6 +46,9 @@ cdef extern from "taps.h" nogil:
 cdef enum:
     # Output columns of a large image.
     LARGE = 28
+    # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
+    CROWDED_BYTES = 2048
+    LINE_BYTES = 64
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
     ALIGNED_BLOCKS = 8
     # Input rows that neighbouring tiles share: they stay in a second-level cache.
@@ -75,8 +80,8 @@ cdef struct Rows:
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
-    # Whether whole tiles may be tall; whether an image is a tile.
-    bint tall, image
+    # Whether whole tiles may be tall; whether an image is a tile; whether tiles fetch what the next ones add.
+    bint tall, image, fetches
     int columns
     const OneTile *tiles
 
@@ -116,7 +121,7 @@ cdef bint is_image(const Line *line) noexcept nogil:
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded
     job.itemsize = item_bytes(problem.element)
     job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
@@ -157,18 +162,23 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         return False
     if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
         return False
-    job.wide = not job.spread and not swapped and not general and wide_pays(&job.across)
+    crowded = problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
+    job.wide = not (job.spread or swapped or general or crowded) and wide_pays(&job.across)
     job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
     if general:
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
+    # Blocks of a pixel that are less than a line would fetch each line several times.
+    job.fetches = (
+        problem.distance == IN_MEMORY and job.lanes * job.itemsize >= LINE_BYTES and not job.spread and job.down.phases == 1 and job.across.phases == 1
+    )
     job.tall = (
-        job.tiles[TALL_TILE] != NULL and not job.spread and job.down.taps == job.across.taps and job.down.step == job.across.step
-        and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
+        not (crowded or job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
+        and job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
     )
     job.image = (
-        problem.element == FLOAT32 and job.wide and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
+        problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
@@ -313,6 +323,11 @@ cdef void run_image(
     tile.spread = job.spread
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     tile.limits = limits
+    tile.new_rows = tile.next_rows = 0
+    if job.fetches:
+        tile.new_columns, tile.next_columns = job.columns * tile.stride, job.columns
+        tile.next_x = (down.taps - down.step) * tile.x_row + (tile.new_columns + across.taps - across.step) * tile.x_column
+        tile.next_y = job.columns * tile.y_column
     if job.image and end - begin == WIDE_TILE:
         x -= down.pad * down.x + across.pad * across.x
         while block < job.blocks:
@@ -344,6 +359,8 @@ cdef void run_image(
                         rows = 2
                         whole = whole_rows(down, &tile, row, 2, end)
                         place_rows(down, &tile, row, row + down.phases < end)
+                    if job.fetches:
+                        tile.new_rows, tile.next_rows = <int> (rows * down.step), <int> rows
                     x_row = x + ((row * down.stride - down.pad) * down.x + x_shift)
                     y_row = y + (row * down.y + y_shift)
                     for i in range(found):

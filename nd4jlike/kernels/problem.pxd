@@ -22,6 +22,13 @@ cdef enum:
     REALS
 
 
+# Where inputs and outputs of a call lie, if those of one call stay for the next: in caches, at the edge of the last one, in memory.
+cdef enum:
+    IN_CACHE
+    CACHE_EDGE
+    IN_MEMORY
+
+
 cdef struct Problem:
     # Of the input, and of the output where the result is QUANTIZED.
     int element
@@ -47,6 +54,8 @@ cdef struct Problem:
     Py_ssize_t channel_room
     # Channels before the first vector of whole ones in memory, for kernels that begin there; 0: vectors begin with the first channel.
     Py_ssize_t lead
+    # IN_CACHE, CACHE_EDGE or IN_MEMORY. Decides on the order of work, not on results.
+    int distance
 
     # Written by Family.pack.
     const void *packed

@@ -44,6 +44,9 @@ typedef struct {
     const vf32 *limits;
     /* Of a whole tile: the first and last rows of inputs that are outside, as many as a centred filter reaches at most. */
     int above, below;
+    /* What the next place along a row adds and is to be fetched before: bytes to its inputs and its outputs, rows and columns; 0 rows: nothing. */
+    ptrdiff_t next_x, next_y;
+    int new_rows, new_columns, next_rows, next_columns;
 } Tile;
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
@@ -271,11 +274,27 @@ WORD void whole_tile(
  * spill those. */
 typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
 
+/* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
+static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x, const char *y)
+{
+    x += tile->next_x;
+    y += tile->next_y;
+    for (int row = 0; row < tile->new_rows; row++, x += tile->x_row)
+        for (int column = 0; column < tile->new_columns; column++)
+            __builtin_prefetch(x + column * tile->x_column, 0, 2);
+    for (int row = 0; row < tile->next_rows; row++, y += tile->y_row)
+        for (int column = 0; column < tile->next_columns; column++)
+            __builtin_prefetch(y + column * tile->y_column, 1, 2);
+    __asm__ volatile(""); /* Or the compiler takes all this for nothing. */
+}
+
 #define TILE(name, rows, spread, taps, stride, columns, where, element) \
     static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         const unsigned long long outside = tile->outside; \
         do { \
+            if (tile->new_rows) \
+                fetch_next(tile, x, y); \
             if (rows) \
                 whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, rows, spread, taps, stride, columns, where, element); \
             else \
