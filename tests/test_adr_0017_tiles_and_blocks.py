@@ -3,6 +3,7 @@
 import math
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -318,13 +319,18 @@ LAST_LEVEL = cpu.last_level()
 
 
 @every_isa
-@pytest.mark.parametrize(("channels", "kernel", "stride"), [(1040, 3, 1), (1040, 5, 1), (1040, 3, 2), (48, 3, 1), (48, 7, 2), (48, 3, 2), (3, 3, 1)])
-def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride):
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride"), [(1040, 3, 1), (1040, 5, 1), (1040, 7, 1), (1040, 3, 2), (48, 3, 1), (48, 7, 2), (48, 3, 2), (3, 3, 1)]
+)
+def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dtype):
     """D8: The plan tells kernels where inputs and outputs of a call lie, and `explain()` says so. The bits do not depend on it."""
     width, rng = 22, np.random.default_rng(0)
-    height = LAST_LEVEL // 2 // (2 * width * channels * 4) + 8
-    image, weights = rng.standard_normal((1, height, width, channels), np.float32), rng.standard_normal((kernel, kernel, channels, 1), np.float32)
-    plan = nd.DepthwiseConv2d(weights, rng.standard_normal(channels, np.float32), stride=stride, padding=kernel // 2, isa=isa)
+    height = LAST_LEVEL // 2 // (2 * width * channels * dtype.itemsize) + 8
+    image, weights, bias = (
+        rng.standard_normal(shape, np.float32).astype(dtype) for shape in ((1, height, width, channels), (kernel, kernel, channels, 1), channels)
+    )
+    plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=kernel // 2, isa=isa)
     images = np.repeat(image, 2, axis=0)
     assert plan.explain(images).endswith("inputs and outputs in memory")
     whole = np.asarray(plan(images))

@@ -162,7 +162,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         return False
     if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
         return False
-    crowded = problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
+    # Of float64 there may be wide tiles alone.
+    crowded = not double and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
     job.wide = not (job.spread or swapped or general or crowded) and wide_pays(&job.across)
     job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
     if general:

@@ -94,6 +94,7 @@ cdef void run_turned(const Problem *problem, const char *x, char *y, Py_ssize_t 
     turned.channels = turned.x_strides[2] = turned.y_strides[2] = LANES
     turned.x_strides[1], turned.y_strides[1] = problem.width * LANES, problem.out_width * LANES
     turned.x_strides[3] = turned.y_strides[3] = 1
+    turned.distance = IN_CACHE
     prepare_rows(&job, &turned)
     while begin < end:
         top = begin % problem.out_height
