@@ -77,6 +77,7 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
 
 
 include "padding_cells.pxi"
+include "elements.pxi"
 include "operators.pxi"
 
 
@@ -140,237 +141,6 @@ cdef int export_buffer(Buffer buffer, ShapeDescriptor descriptor, bint readonly,
     view.suboffsets = NULL
     view.internal = numbers
     return 0
-
-
-@cython.final
-@cython.no_gc_clear
-cdef class _Elements:
-    """Exports the elements of an array whatever their type; bfloat16 as its bits. Keeps the bytes alive, not the array."""
-
-    cdef Buffer buffer
-    cdef ShapeDescriptor descriptor
-    cdef bint readonly
-
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        dtype = self.descriptor.dtype
-        export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, b"H" if isinstance(dtype, dtypes.BFloat16) else FORMATS[dtype.char])
-        view.obj = self
-
-    def __releasebuffer__(self, Py_buffer *view):
-        free(view.internal)
-
-
-cdef object elements(NdArray array):
-    """NumPy view of the logical elements, of a blocked layout as `exploded`; bfloat16 as its bits. Who hands it out makes a view of it."""
-    cdef _Elements exporter
-    if array.shown is not None:
-        return array.shown
-    exporter = _Elements.__new__(_Elements)
-    exporter.buffer = array.buffer
-    exporter.descriptor = array.descriptor.exploded() if array.descriptor.layout.block_count else array.descriptor
-    exporter.readonly = array.readonly
-    shown = np.asarray(exporter)
-    if array.buffer.owner is None:  # a cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not
-        array.shown = shown
-    return shown
-
-
-cdef object flat_cells(NdArray array):
-    """NumPy view of the whole buffer, one entry a cell; bfloat16 as its bits."""
-    cdef Py_ssize_t count = array.descriptor.allocLength()
-    whole = view_of(array, make_descriptor(array.descriptor.dtype, "c", (0,), (count,), (1,), None, 0, (0,), (0,), ()))
-    return elements(whole)
-
-
-cdef object selected_cells(ShapeDescriptor descriptor, object key):
-    """Offset of every element that `key` selects, as an array of the shape of the selection."""
-    cdef int axis = 0
-    select(ShapeDescriptor(descriptor.dtype, "c", descriptor.shape), key)  # says what is wrong with a key, if anything is
-    keys = key if isinstance(key, tuple) else (key,)
-    rest = [slice(None)] * (descriptor.layout.rank - len([k for k in keys if k is not None and k is not Ellipsis]))
-    places = np.array(descriptor.offset)
-    for k in keys if any([k is Ellipsis for k in keys]) else (*keys, Ellipsis):
-        for part in rest if k is Ellipsis else (k,):
-            if part is None:
-                places = places[..., None]
-                continue
-            chosen = range(descriptor.layout.shape[axis])[part]
-            if isinstance(chosen, range):
-                places = places[..., None] + np.array([axis_offset(&descriptor.layout, axis, i) for i in chosen], np.intp)
-            else:
-                places = places + axis_offset(&descriptor.layout, axis, chosen)
-            axis += 1
-    return places
-
-
-cdef bint is_selection(object key):
-    """Whether a key has a mask, an array or a list: NumPy's advanced indexing."""
-    for k in <tuple> key if isinstance(key, tuple) else (key,):
-        kind = type(k)
-        if kind is int or kind is slice or k is None or k is Ellipsis:
-            continue
-        if kind is list or kind is bool or kind is np.bool_ or getattr(k, "ndim", 0):
-            return True
-    return False
-
-
-cdef object picked(object values, object key, shape):
-    """The entries of a NumPy array that `key`, which may be an array of ours, selects."""
-    keys = [k.to_numpy() if isinstance(k, NdArray) else k for k in (key if isinstance(key, tuple) else (key,))]
-    try:
-        return values[tuple(keys)]
-    except (IndexError, TypeError, ValueError) as error:  # of lists that are no arrays, too
-        raise OutOfRangeError(f"no elements of an array of shape {shape} are selected so: {error}") from None
-
-
-cdef object encoded(object dtype, object value):
-    """`value` as NumPy can write it into `elements`: bfloat16 rounded to its bits."""
-    if isinstance(value, NdArray):
-        value = (<NdArray> value).to_numpy() if not isinstance((<NdArray> value).descriptor.dtype, dtypes.BFloat16) else decoded(value)
-    if isinstance(dtype, dtypes.BFloat16):
-        values = np.asarray(value)
-        if values.dtype.name == "bfloat16":
-            return values.view(np.uint16)
-        if values.dtype.kind not in "fiub":
-            raise DTypeError(f"cannot write {values.dtype} values to a bfloat16 array")
-        return dtypes.float32_to_bfloat16(values.astype(np.float32))
-    if dtype == np.bool_ and not isinstance(value, (bool, np.bool_)):
-        values = np.asarray(value)
-        if values.dtype.kind in "iu" and ((values == 0) | (values == 1)).all():
-            return values.astype(np.bool_)
-    return value
-
-
-cdef object decoded(NdArray array):
-    """The elements of a bfloat16 array as float32, in a new NumPy array."""
-    return dtypes.bfloat16_to_float32(gathered(array))
-
-
-cdef object gathered(NdArray array):
-    """The elements in a new, dense NumPy array; bfloat16 as its bits."""
-    if array.descriptor.layout.block_count == 0 and array.descriptor.layout.length < FEW:
-        return elements(array).copy()
-    made = np.empty(array.descriptor.shape, dtypes.bits_dtype(array.descriptor.dtype))
-    transfer(array, as_ndarray(made), BITS)
-    return made
-
-
-cdef int transfer(NdArray source, NdArray target, int conversion) except -1:
-    """Move all elements; shapes are equal, the memory is not shared."""
-    cdef const MoveTable *table = kernels()
-    cdef Change change
-    cdef Box box
-    change.conversion, change.scale, change.zero_point = conversion, 1, 0
-    all_of(&box, &target.descriptor.layout)
-    with nogil:
-        move(table, &source.descriptor.layout, source.buffer.data, &target.descriptor.layout, target.buffer.data, &box, NULL,
-             &change if conversion >= 0 else NULL)
-    return 0
-
-
-cdef int conversion_of(object source, object target):
-    """What turns elements of one type into those of another on their way: `BITS` where nothing does, `NONE` where nothing can."""
-    if source is target:
-        return BITS
-    if source is FLOAT32 and target is BFLOAT16:
-        return TO_BRAIN
-    return FROM_BRAIN if source is BFLOAT16 and target is FLOAT32 else NONE
-
-
-cdef int convert(NdArray source, NdArray target) except -1:
-    """Cast all elements as NumPy does, to and from bfloat16 by way of float32; shapes are equal, the memory is not shared."""
-    cdef NdArray between
-    cdef object from_type = source.descriptor.dtype, to_type = target.descriptor.dtype
-    cdef int conversion = conversion_of(from_type, to_type)
-    if conversion != NONE:
-        transfer(source, target, conversion)
-    elif from_type is BFLOAT16 or to_type is BFLOAT16:
-        between = laid_out_like(source, FLOAT32, False, False)
-        convert(source, between)
-        convert(between, target)
-    elif source.descriptor.inner_blocks == target.descriptor.inner_blocks and source.descriptor.exploded().layout.length == source.descriptor.layout.length:
-        np.copyto(elements(target), elements(source), casting="unsafe")
-    else:
-        transfer(as_ndarray(gathered(source).astype(to_type)), target, BITS)
-    return 0
-
-
-cdef int assign(NdArray array, object value, object places=None) except -1:
-    """Write `value`, broadcast, to the logical elements or to the cells at `places`; nothing is written when it does not fit."""
-    cdef NdArray source
-    cdef int conversion
-    if array.readonly:
-        raise LayoutError(f"the array is read-only: {array.descriptor!r}")
-    dtype = array.descriptor.dtype
-    if places is None and isinstance(value, NdArray):
-        source = value
-        conversion = conversion_of(source.descriptor.dtype, dtype)
-        # Memory of our own is not shared by two buffers.
-        if (conversion != NONE and source.descriptor.shape == array.descriptor.shape and source.buffer is not array.buffer
-                and source.buffer.owner is None and array.buffer.owner is None):
-            transfer(source, array, conversion)
-            return 0
-    values = encoded(dtype, value)
-    try:
-        if places is not None:
-            target = np.empty(places.shape, dtypes.bits_dtype(dtype))
-            np.copyto(target, values, casting="same_kind")
-            flat_cells(array)[places] = target
-        elif array.descriptor.layout.block_count:
-            target = np.empty(array.descriptor.shape, dtypes.bits_dtype(dtype))
-            np.copyto(target, values, casting="same_kind")
-            transfer(as_ndarray(target), array, BITS)
-        else:
-            cells = elements(array)
-            if type(values) is np.ndarray and values.dtype is cells.dtype:
-                cells[...] = values
-            else:
-                np.copyto(cells, values, casting="same_kind")
-    except TypeError as error:
-        raise DTypeError(f"cannot write these values to a {dtype} array, only casts within a kind are made: {error}") from None
-    except ValueError as error:
-        shape = array.descriptor.shape if places is None else places.shape
-        raise LayoutError(f"cannot write these values to an array of shape {shape}: {error}") from None
-    return 0
-
-
-cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:
-    cell = np.zeros((), dtypes.bits_dtype(dtype))
-    try:
-        np.copyto(cell, encoded(dtype, value), casting="same_kind")
-    except (TypeError, ValueError) as error:
-        raise DTypeError(f"padding value {value!r} is no {dtype}: {error}") from None
-    return int.from_bytes(cell.tobytes(), "little")
-
-
-cdef object scalar_at(NdArray array, Py_ssize_t offset):
-    """One element as a NumPy scalar, bfloat16 as a float32."""
-    cdef Py_ssize_t itemsize = array.descriptor.layout.itemsize
-    cdef const char *cell = array.buffer.data + offset * itemsize
-    cdef object dtype = array.descriptor.dtype
-    cdef uint32_t bits
-    cdef float value
-    cdef int number
-    if isinstance(dtype, dtypes.BFloat16):
-        bits = <uint32_t> (<const uint16_t *> cell)[0] << 16
-        memcpy(&value, &bits, sizeof(value))
-        return np.float32(value)
-    number = dtype.num  # NumPy's: 0 bool, 1 to 10 integers, the odd ones signed, 11 float32, 12 float64
-    if number == 11:
-        return dtype.type((<const float *> cell)[0])
-    if number == 12:
-        return dtype.type((<const double *> cell)[0])
-    if number == 0:
-        return dtype.type(cell[0] != 0)
-    if number > 12:
-        return np.frombuffer(cell[:itemsize], dtype)[0]
-    if itemsize == 1:
-        return dtype.type(<int64_t> (<const int8_t *> cell)[0] if number & 1 else <int64_t> (<const uint8_t *> cell)[0])
-    if itemsize == 2:
-        return dtype.type(<int64_t> (<const int16_t *> cell)[0] if number & 1 else <int64_t> (<const uint16_t *> cell)[0])
-    if itemsize == 4:
-        return dtype.type(<int64_t> (<const int32_t *> cell)[0] if number & 1 else <int64_t> (<const uint32_t *> cell)[0])
-    return dtype.type((<const int64_t *> cell)[0]) if number & 1 else dtype.type((<const uint64_t *> cell)[0])
 
 
 cdef NdArray view_of(NdArray base, ShapeDescriptor descriptor):
@@ -796,7 +566,7 @@ cdef class NdArray(_Operators):
             raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {self.descriptor!r}; reorder to a plain layout, or copy")
         if self.descriptor.layout.block_count or copy:
             return np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape).view(carrier)
-        return elements(self).view() if carrier is self.descriptor.dtype else elements(self).view(carrier)
+        return elements(self).view(carrier)
 
     def __array__(self, dtype=None, copy=None):
         if dtype is None or np.dtype(dtype) == dtypes.numpy_dtype(self.descriptor.dtype):
@@ -894,10 +664,8 @@ cdef class NdArray(_Operators):
         cdef Py_ssize_t index[MAX_RANK]
         cdef NdArray part
         cdef int axis = 0
-        if type(key) is int and layout.rank == 1 and -layout.shape[0] <= key < layout.shape[0]:
-            index[0] = key
-            index[0] += layout.shape[0] if index[0] < 0 else 0
-            return scalar_at(self, offset_of_index(layout, index))
+        if type(key) is int:
+            key = (key,)
         if type(key) is tuple and len(<tuple> key) == layout.rank:
             for k in <tuple> key:
                 if type(k) is not int or not -layout.shape[axis] <= k < layout.shape[axis]:

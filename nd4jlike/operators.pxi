@@ -125,11 +125,11 @@ cdef object compare(object ufunc, object a, object b):
         return NotImplemented
 
 
-cdef object reduced(NdArray x, str name, tuple args, object out, object keepdims, dict options):
+cdef object reduced(NdArray x, str name, object out, dict options, dict arguments):
     """A reduction: NumPy's method of this name where it has a view of the elements, else its function."""
     if out is not None or options or x.descriptor.layout.block_count or not isinstance(x.descriptor.dtype, np.dtype):
-        return getattr(np, name)(x, *args[:2], out, *args[3:], keepdims=keepdims, **options)
-    found = getattr(elements(x), name)(*args, keepdims=keepdims)
+        return getattr(np, name)(x, out=out, **arguments, **options)
+    found = getattr(elements(x), name)(**arguments)
     return as_ndarray(found) if type(found) is np.ndarray else found
 
 
@@ -296,7 +296,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).sum())
         6.0
         """
-        return reduced(self, "sum", (axis, dtype), out, keepdims, options)
+        return reduced(self, "sum", out, options, {"axis": axis, "dtype": dtype, "keepdims": keepdims})
 
     def prod(self, axis=None, dtype=None, out=None, keepdims=False, **options):
         """Product of the elements, along an axis or of all, as `numpy.prod` has it; padding is no element.
@@ -307,7 +307,7 @@ cdef class _Operators:
         >>> float(nd.arange(1, 4).prod())
         6.0
         """
-        return reduced(self, "prod", (axis, dtype), out, keepdims, options)
+        return reduced(self, "prod", out, options, {"axis": axis, "dtype": dtype, "keepdims": keepdims})
 
     def mean(self, axis=None, dtype=None, out=None, keepdims=False, **options):
         """Mean of the elements, along an axis or of all, as `numpy.mean` has it; padding is no element.
@@ -318,7 +318,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).mean())
         1.5
         """
-        return reduced(self, "mean", (axis, dtype), out, keepdims, options)
+        return reduced(self, "mean", out, options, {"axis": axis, "dtype": dtype, "keepdims": keepdims})
 
     def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
         """Standard deviation of the elements, along an axis or of all, as `numpy.std` has it; padding is no element.
@@ -329,7 +329,7 @@ cdef class _Operators:
         >>> float(nd.full(3, 2).std())
         0.0
         """
-        return reduced(self, "std", (axis, dtype, None, ddof), out, keepdims, options)
+        return reduced(self, "std", out, options, {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims})
 
     def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
         """Variance of the elements, along an axis or of all, as `numpy.var` has it; padding is no element.
@@ -340,7 +340,7 @@ cdef class _Operators:
         >>> float(nd.full(3, 2).var())
         0.0
         """
-        return reduced(self, "var", (axis, dtype, None, ddof), out, keepdims, options)
+        return reduced(self, "var", out, options, {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims})
 
     def min(self, axis=None, out=None, keepdims=False, **options):
         """Least element, along an axis or of all, as `numpy.min` has it; padding is no element.
@@ -351,7 +351,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).min())
         0.0
         """
-        return reduced(self, "min", (axis,), out, keepdims, options)
+        return reduced(self, "min", out, options, {"axis": axis, "keepdims": keepdims})
 
     def max(self, axis=None, out=None, keepdims=False, **options):
         """Largest element, along an axis or of all, as `numpy.max` has it; padding is no element.
@@ -362,7 +362,7 @@ cdef class _Operators:
         >>> float(nd.arange(4).max())
         3.0
         """
-        return reduced(self, "max", (axis,), out, keepdims, options)
+        return reduced(self, "max", out, options, {"axis": axis, "keepdims": keepdims})
 
     def argmin(self, axis=None, out=None, *, keepdims=False):
         """Index of the least element, the first of them, along an axis or of all, as `numpy.argmin` has it; padding is no element.
@@ -373,7 +373,7 @@ cdef class _Operators:
         >>> int(nd.arange(4).argmin())
         0
         """
-        return reduced(self, "argmin", (axis,), out, keepdims, {})
+        return reduced(self, "argmin", out, {}, {"axis": axis, "keepdims": keepdims})
 
     def argmax(self, axis=None, out=None, *, keepdims=False):
         """Index of the largest element, the first of them, along an axis or of all, as `numpy.argmax` has it; padding is no element.
@@ -384,7 +384,7 @@ cdef class _Operators:
         >>> int(nd.arange(4).argmax())
         3
         """
-        return reduced(self, "argmax", (axis,), out, keepdims, {})
+        return reduced(self, "argmax", out, {}, {"axis": axis, "keepdims": keepdims})
 
     def all(self, axis=None, out=None, keepdims=False, **options):
         """Whether every element is true, along an axis or of all, as `numpy.all` has it; padding is no element.
@@ -395,7 +395,7 @@ cdef class _Operators:
         >>> bool(nd.arange(4).all())
         False
         """
-        return reduced(self, "all", (axis,), out, keepdims, options)
+        return reduced(self, "all", out, options, {"axis": axis, "keepdims": keepdims})
 
     def any(self, axis=None, out=None, keepdims=False, **options):
         """Whether an element is true, along an axis or of all, as `numpy.any` has it; padding is no element.
@@ -406,7 +406,7 @@ cdef class _Operators:
         >>> bool(nd.arange(4).any())
         True
         """
-        return reduced(self, "any", (axis,), out, keepdims, options)
+        return reduced(self, "any", out, options, {"axis": axis, "keepdims": keepdims})
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """Sums of the elements so far, along an axis or of all in c order, as `numpy.cumsum` has it; padding is no element.

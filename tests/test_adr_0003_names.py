@@ -25,7 +25,7 @@ FLOORS = (
     ("buffer",),
     ("moves",),
     ("dlpack",),
-    ("padding", "padding_cells", "operators", "ndarray", "creation", "elementwise"),
+    ("padding", "padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
     ("quantization", "geometry", "depthwise", "backward"),
     ("adapters", "show"),
