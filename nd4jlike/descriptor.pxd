@@ -50,6 +50,15 @@ cdef class ShapeDescriptor:
 # The part of a layout that basic indexing selects.
 cdef ShapeDescriptor select(ShapeDescriptor self, object key)
 
+# The extents that `shape`, which may hold one -1, stands for: as many elements as there are, or LayoutError.
+cdef tuple extents_for(ShapeDescriptor self, object shape)
+
+# The same elements, in c order of their indices, under another shape of as many; None where neither strides nor blocks describe it.
+cdef ShapeDescriptor reshaped(ShapeDescriptor self, tuple extents)
+
+# Memory order as strides tell it, among equals c order.
+cdef void order_by_strides(Layout *layout) noexcept nogil
+
 # Physical offset of the logical index `index`, blocks included; nothing is checked.
 cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil
 
@@ -60,6 +69,6 @@ cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) no
 cdef int derive(ShapeDescriptor self, object dtype, str order) except -1
 
 # The one door: checks what must be true, raises LayoutError with the broken rules.
-# `order` counts for rank 0 and 1, beyond it follows from `axes`; ews None: computed.
+# `order` counts for rank 0 and 1, beyond it follows from `axes`; axes None: as strides tell them; ews None: computed.
 cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple shape, tuple strides, object ews, Py_ssize_t offset,
                                      tuple paddings, tuple padding_offsets, tuple inner_blocks)

@@ -304,13 +304,31 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
     for i in range(layout.rank):
         layout.shape[i] = shape[i]
         layout.strides[i] = strides[i]
-        layout.axes[i] = axes[i]
         layout.paddings[i] = paddings[i]
         layout.padding_offsets[i] = padding_offsets[i]
+    if axes is None:
+        order_by_strides(layout)
+    else:
+        for i in range(layout.rank):
+            layout.axes[i] = axes[i]
     derive(self, dtype, order)
     if ews is not None:
         self.ews = as_ssize(ews, "ews")
     return 0
+
+
+cdef Py_ssize_t distance(const Layout *layout, int axis) noexcept nogil:
+    return -layout.strides[axis] if layout.strides[axis] < 0 else layout.strides[axis]
+
+
+cdef void order_by_strides(Layout *layout) noexcept nogil:
+    cdef int axis, place
+    for axis in range(layout.rank):
+        place = axis
+        while place > 0 and distance(layout, layout.axes[place - 1]) < distance(layout, axis):
+            layout.axes[place] = layout.axes[place - 1]
+            place -= 1
+        layout.axes[place] = axis
 
 
 cdef int lay_densely(Layout *layout, str letter, tuple sizes) except -1:
@@ -337,12 +355,17 @@ cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple 
     return made
 
 
-cdef tuple checked_shape(object shape):
+cdef tuple as_shape(object shape):
     cdef tuple sizes = as_sizes(shape, "shape")
     if sizes is None:
         raise LayoutError("shape is None, it must hold integers", ShapeStatus.INCORRECT_SHAPE)
     if len(sizes) > MAX_RANK:
         raise LayoutError(f"rank {len(sizes)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+    return sizes
+
+
+cdef tuple checked_shape(object shape):
+    cdef tuple sizes = as_shape(shape)
     for axis, size in enumerate(sizes):
         if <Py_ssize_t> size < 0:
             raise LayoutError(f"axis {axis} has extent {size}, extents are 0 or more: shape={sizes}", ShapeStatus.INCORRECT_SHAPE)
@@ -907,6 +930,39 @@ cdef class ShapeDescriptor:
         derive(made, self.dtype, self.order)
         return made
 
+    def reshape(self, shape):
+        """Describe the same elements, in c order of their indices, under another shape.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            New extents, of the same number of elements; one may be -1.
+
+        Returns
+        -------
+        ShapeDescriptor
+            Axes that stay keep their padding and blocks; others are joined and split where their strides run on (ADR 0001, D24).
+
+        Raises
+        ------
+        LayoutError
+            For another number of elements.
+        UnsupportedLayoutError
+            Where no strides and blocks describe it.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeDescriptor
+        >>> d = ShapeDescriptor.from_tag((2, 17, 5, 4), "nChw8c").reshape((2, 17, -1))
+        >>> d.shape, d.strides, d.inner_blocks
+        ((2, 17, 20), (480, 160, 8), ((1, 8),))
+        """
+        cdef tuple extents = extents_for(self, shape)
+        cdef ShapeDescriptor made = reshaped(self, extents)
+        if made is None:
+            raise UnsupportedLayoutError(f"no view: neither strides nor blocks describe shape {extents} of {self!r}")
+        return made
+
     def subarray(self, key):
         """Describe the part of the array that basic indexing selects, in the same buffer.
 
@@ -1440,6 +1496,91 @@ cdef object not_in_place(ShapeDescriptor self, int axis, object key):
         f"no view: axis {axis} is blocked by {block_product(&self.layout, axis)}, and this part of it is neither whole blocks in one run nor evenly "
         f"spaced: key={key!r}, shape={self.shape}, inner_blocks={self.inner_blocks}; reorder to a plain layout first"
     )
+
+
+cdef tuple extents_for(ShapeDescriptor self, object shape):
+    cdef tuple sizes = as_shape(shape)
+    cdef object count = 1, length = self.layout.length
+    cdef int open = -1, axis
+    for axis in range(len(sizes)):
+        size = sizes[axis]
+        if size >= 0:
+            count *= size
+        elif size == -1 and open < 0:
+            open = axis
+        else:
+            raise LayoutError(f"cannot reshape {self.shape} to {sizes}: extents are 0 or more, and one may be -1", ShapeStatus.INCORRECT_SHAPE)
+    if open >= 0 and count:
+        sizes = (*sizes[:open], length // count, *sizes[open + 1 :])
+        count *= length // count
+    if count != length or (open >= 0 and not count):
+        raise LayoutError(f"cannot reshape {self.shape} to {sizes}: {length} elements stay as many", ShapeStatus.INCORRECT_SHAPE)
+    return sizes
+
+
+cdef ShapeDescriptor reshaped(ShapeDescriptor self, tuple extents):
+    cdef const Layout *layout = &self.layout
+    cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
+    cdef Layout *new = &made.layout
+    cdef int place_of[MAX_RANK]  # axis of the result that each axis becomes, -1 for none
+    cdef Py_ssize_t have, want, stride, run
+    cdef int old = layout.rank, fresh = len(extents), first, begin, axis, i  # `old`, `fresh`: axes that are still to be matched
+    if layout.length == 0:
+        lay_densely(new, "c", extents)
+        derive(made, self.dtype, self.order)
+        return made
+    new.rank, new.offset, new.block_count = fresh, layout.offset, layout.block_count
+    for i in range(fresh):
+        new.shape[i], new.paddings[i], new.padding_offsets[i] = extents[i], 0, 0
+    for i in range(old):
+        place_of[i] = -1
+
+    # From the last to the first, the smallest runs of axes with equal products.
+    while old or fresh:
+        if old and layout.shape[old - 1] == 1 and not (fresh and new.shape[fresh - 1] == 1):
+            old -= 1
+            continue
+        if fresh and new.shape[fresh - 1] == 1 and not (old and layout.shape[old - 1] == 1):
+            fresh -= 1
+            new.strides[fresh] = inner_run(layout)
+            if fresh + 1 < new.rank and mul_overflows(new.strides[fresh + 1], new.shape[fresh + 1] + new.paddings[fresh + 1], &new.strides[fresh]):
+                new.strides[fresh] = 1  # reaches nothing
+            continue
+        first, begin = old - 1, fresh - 1
+        have, want = layout.shape[first], new.shape[begin]
+        while have != want:
+            if have < want:
+                first -= 1
+                have *= layout.shape[first]
+            else:
+                begin -= 1
+                want *= new.shape[begin]
+        if old - first == 1 and fresh - begin == 1:
+            new.strides[begin], new.paddings[begin], new.padding_offsets[begin] = layout.strides[first], layout.paddings[first], layout.padding_offsets[first]
+            place_of[first] = begin
+        else:
+            run, stride, i = 0, 1, -1
+            for axis in range(old - 1, first - 1, -1):
+                if layout.shape[axis] == 1:
+                    continue
+                if block_product(layout, axis) > 1 or (i >= 0 and layout.strides[axis] != run):
+                    return None
+                if i < 0:
+                    stride = layout.strides[axis]
+                i = axis
+                run = layout.strides[axis] * layout.shape[axis]
+            run = stride
+            for axis in range(fresh - 1, begin - 1, -1):
+                new.strides[axis] = run
+                run *= new.shape[axis]
+        old, fresh = first, begin
+    for i in range(layout.block_count):
+        if place_of[layout.block_axes[i]] < 0:
+            return None
+        new.block_axes[i], new.block_sizes[i] = place_of[layout.block_axes[i]], layout.block_sizes[i]
+    order_by_strides(new)
+    derive(made, self.dtype, self.order)
+    return made
 
 
 def _indices_at(ShapeDescriptor self, object offset):

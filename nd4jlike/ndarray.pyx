@@ -19,7 +19,9 @@ from libc.string cimport memcpy
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
-from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, make_descriptor, offset_of_index, select
+from nd4jlike.descriptor cimport (
+    MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, extents_for, make_descriptor, offset_of_index, order_by_strides, reshaped, select,
+)
 from nd4jlike.kernels.patch cimport FROM_BRAIN, TO_BRAIN, MoveTable
 from nd4jlike.moves cimport Box, Change, all_of, kernels, move
 
@@ -191,25 +193,13 @@ cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill, bint cleared
     return made
 
 
-cdef tuple axes_of(object strides):
-    """Memory order as strides tell it, among equals c order."""
-    cdef list axes = []
-    cdef Py_ssize_t place
-    for axis, stride in enumerate(strides):
-        place = axis
-        while place > 0 and abs(strides[axes[place - 1]]) < abs(stride):
-            place -= 1
-        axes.insert(place, axis)
-    return tuple(axes)
-
-
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
     cdef ShapeDescriptor descriptor
     cdef Layout *layout
     cdef Py_buffer view
     cdef Py_ssize_t low = 0, high = 0, reach
-    cdef int i, place
+    cdef int i
     if isinstance(x, NdArray):
         return x
     array = x if type(x) is np.ndarray else np.asarray(x)
@@ -235,12 +225,6 @@ cdef NdArray as_ndarray(object x):
                 low += reach
             else:
                 high += reach
-            # Memory order as strides tell it, among equals c order.
-            place = i
-            while place > 0 and abs(layout.strides[layout.axes[place - 1]]) < abs(layout.strides[i]):
-                layout.axes[place] = layout.axes[place - 1]
-                place -= 1
-            layout.axes[place] = i
         if layout.length == 0:
             low, high = 0, -view.itemsize
         if <uintptr_t> view.buf % <size_t> view.itemsize:
@@ -249,6 +233,7 @@ cdef NdArray as_ndarray(object x):
         buffer = hold(array, held, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
     finally:
         PyBuffer_Release(&view)
+    order_by_strides(layout)
     derive(descriptor, row.dtype, "c")
     made = NdArray.__new__(NdArray)
     made.descriptor = descriptor
@@ -770,7 +755,12 @@ cdef class NdArray(_Operators):
         >>> nd.zeros((2, 3, 4)).swapaxes(0, -1).shape
         (4, 3, 2)
         """
-        return np.swapaxes(self, axis1, axis2)
+        cdef list axes = list(range(self.ndim))
+        try:
+            axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+        except IndexError:
+            raise OutOfRangeError(f"there are {self.ndim} axes, none to exchange are {axis1} and {axis2}: shape={self.descriptor.shape}") from None
+        return self.permute(axes)
 
     def squeeze(self, axis=None):
         """View the array without axes of extent 1.
@@ -830,24 +820,15 @@ cdef class NdArray(_Operators):
         >>> nd.arange(6).reshape(2, -1).shape
         (2, 3)
         """
-        cdef bint blocked = self.descriptor.layout.block_count > 0
-        wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        source = gathered(self) if blocked else elements(self)
-        try:
-            reshaped = np.reshape(source, wanted)
-        except (ValueError, TypeError) as error:
-            raise LayoutError(f"cannot reshape {self.descriptor.shape} to {wanted}: {error}") from None
-        # NumPy makes a view wherever strides allow one.
-        if copy is not True and not blocked and (reshaped.size == 0 or np.may_share_memory(reshaped, source)):
-            strides = tuple([stride // self.itemsize for stride in reshaped.strides])
-            axes = axes_of(strides)
-            none = (0,) * reshaped.ndim
-            start = self.descriptor.layout.offset
-            return view_of(self, make_descriptor(self.dtype, self.descriptor.order, axes, reshaped.shape, strides, None, start, none, none, ()))
+        cdef tuple extents = extents_for(self.descriptor, shape[0] if len(shape) == 1 else shape)
+        cdef ShapeDescriptor found = None if copy is True else reshaped(self.descriptor, extents)
+        cdef NdArray made
+        if found is not None:
+            return view_of(self, found)
         if copy is False:
-            raise UnsupportedLayoutError(f"no strides describe shape {wanted} of {self.descriptor!r}; a copy is needed, and copy=False forbids it")
-        made = unwritten(ShapeDescriptor(self.dtype, "c", reshaped.shape))
-        np.copyto(elements(made), reshaped)
+            raise UnsupportedLayoutError(f"no view, and copy=False forbids another: neither strides nor blocks describe shape {extents} of {self.descriptor!r}")
+        made = unwritten(ShapeDescriptor(self.dtype, "c", extents))
+        transfer(self, view_of(made, ShapeDescriptor(self.dtype, "c", self.descriptor.shape)), BITS)
         return made
 
     def ravel(self):
@@ -1078,7 +1059,7 @@ def _from_dlpack(x, capsule):
     cdef NdArray made = NdArray.__new__(NdArray)
     dtype, shape, strides, offset = figures
     none = (0,) * len(shape)
-    made.descriptor = make_descriptor(dtype, "c", axes_of(strides), shape, strides, None, offset, none, none, ())
+    made.descriptor = make_descriptor(dtype, "c", None, shape, strides, None, offset, none, none, ())
     made.buffer = buffer
     made.readonly = buffer.readonly or cells_may_be_shared(&made.descriptor.layout)
     return made

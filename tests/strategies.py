@@ -68,6 +68,22 @@ def keys_of(draw, shape):
 
 
 @st.composite
+def extents_for(draw, shape):
+    """Draw another shape of as many elements: neighbours joined, axes split, extents of 1 put in and left out."""
+    found = []
+    for n in shape:
+        if found and draw(st.integers(0, 2)) == 0:
+            found[-1] *= n
+        elif n != 1 or draw(st.booleans()):
+            found.append(n)
+    split = []
+    for n in found:
+        factor = draw(st.sampled_from([f for f in range(1, n + 1) if n % f == 0])) if n and draw(st.booleans()) else 1
+        split.extend([n // factor, factor] if factor > 1 or draw(st.integers(0, 3)) == 0 else [n])
+    return tuple(split)
+
+
+@st.composite
 def selections_of(draw, shape):
     """Draw an advanced key: a mask over some axes, or lists and arrays of indices among basic ones."""
     rank = len(shape)

@@ -6,14 +6,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import nd4jlike as nd
 from nd4jlike import LayoutError, OutOfRangeError, ShapeDescriptor, ShapeStatus, UnsupportedLayoutError, tags
 from shared import conformance
 from small import ORDERS, all_indices, numbered, numpy_strides, small_cases
-from strategies import descriptors, keys_of, padded_descriptors, shapes, tagged_descriptors
+from strategies import descriptors, extents_for, keys_of, padded_descriptors, shapes, tagged_descriptors
 
 padded = ShapeDescriptor.paddedBufferDescriptor
 
@@ -454,6 +454,79 @@ def test_d16_blocked_axes():
     for key in ((0, slice(0, 12)), (0, slice(3, None)), (0, slice(None, None, -1))):
         with pytest.raises(UnsupportedLayoutError, match="reorder"):
             d.subarray(key)
+
+
+@given(st.one_of(padded_descriptors(), tagged_descriptors()), st.data())
+def test_d24_reshape(d, data):
+    """D24: `reshape` reads indices in c order; what neither strides nor blocks describe is refused (oracle: NumPy, where there are no blocks)."""
+    if data.draw(st.booleans()):
+        d = d.permute(data.draw(st.permutations(range(d.rank))))
+    if data.draw(st.booleans()):
+        try:
+            d = d.subarray(data.draw(keys_of(d.shape)))
+        except UnsupportedLayoutError:
+            reject()
+    extents = data.draw(extents_for(d.shape))
+    assume(len(extents) <= 8)
+    try:
+        made = d.reshape(extents)
+    except UnsupportedLayoutError:
+        made = None
+    if d.length == 0:
+        assert made.shape == extents
+        return
+    if not d.inner_blocks:
+        strides = [s * d.itemsize for s in d.strides]
+        numbers = np.dtype(f"u{d.itemsize}")
+        view = np.lib.stride_tricks.as_strided(np.empty(0, numbers), d.shape, strides)
+        try:
+            expected = np.reshape(view, extents, copy=False)
+        except ValueError:
+            assert made is None
+            return
+        assert all(s * d.itemsize == e for s, e, n in zip(made.strides, expected.strides, extents, strict=True) if n > 1)
+    if made is not None:
+        assert made.shape == extents
+        assert [made.offset_of(i) for i in np.ndindex(*extents)] == [d.offset_of(i) for i in np.ndindex(*d.shape)]
+        assert made.validate() & ~d.validate() == 0
+
+
+def test_d24_axes_that_stay():
+    """D24: Axes that stay keep their padding and blocks; others are joined and split where their strides run on."""
+    d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 6, 5, 3), (0, 1, 2, 1), (0, 1, 0, 1))
+    made = d.reshape((2, 2, 3, -1, 1, 3))
+    assert made.shape == (2, 2, 3, 5, 1, 3)
+    assert made.paddings == (0, 0, 0, 2, 0, 1)
+    assert made.padding_offsets == (0, 0, 0, 0, 0, 1)
+    assert made.strides == (196, 84, 28, 4, 4, 1)
+    assert made.offset == d.offset
+    with pytest.raises(UnsupportedLayoutError, match=r"neither strides nor blocks describe shape \(2, 6, 15\)"):
+        d.reshape((2, 6, 15))
+    blocked = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c", paddings=(0, 0, 1, 1))
+    made = blocked.reshape((1, 1, 17, 5, 1, 4))
+    assert made.inner_blocks == ((2, 8),)
+    assert made.padded_shape == (1, 1, 24, 6, 1, 5)
+    for extents in ((1, 17, 20), (1, 17, 4, 5), (340,)):
+        with pytest.raises(UnsupportedLayoutError, match="neither strides nor blocks"):
+            blocked.reshape(extents)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((4, 2), "6 elements stay as many"),
+        ((-1, -1), "one may be -1"),
+        ((-2, 3), "0 or more"),
+        ((-1, 4), "6 elements"),
+        ((-1, 0), "6 elements"),
+        ((1,) * 33, "beyond 32"),
+        (None, "it must hold integers"),
+    ],
+)
+def test_d24_what_is_no_shape(shape, message):
+    """D24: `reshape` reads indices in c order, of as many elements."""
+    with pytest.raises(LayoutError, match=message):
+        ShapeDescriptor("float32", "c", (2, 3)).reshape(shape)
 
 
 def test_d17_views_may_have_zero_and_negative_strides():

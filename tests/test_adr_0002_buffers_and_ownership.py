@@ -366,7 +366,7 @@ def test_d8_bfloat16_rounds_half_to_even(value):
 
 @given(padded_descriptors(NUMPY_DTYPES), st.data())
 def test_d9_views(d, data):
-    """D9: `permute`, `transpose`, `squeeze` are views; `reshape` is one wherever strides allow, and says so with `copy=False`."""
+    """D9: `permute`, `transpose`, `squeeze` are views; `reshape` is one wherever strides and blocks allow, and says so with `copy=False`."""
     x, _, inside = padded_pair(d.shape, d.paddings, d.padding_offsets, d.order, d.dtype, 1)
     axes = tuple(data.draw(st.permutations(range(d.rank))))
     for view, expected in (
