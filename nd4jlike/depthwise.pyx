@@ -747,7 +747,7 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
     """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too."""
-    return IN_MEMORY if nbytes > last_level_bytes() // 2 else CACHE_EDGE if nbytes > last_level_bytes() // 16 else IN_CACHE
+    return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE if nbytes > last_level_bytes() // 16 else IN_CACHE
 
 
 cdef NdArray wrapped_output(object out):

@@ -51,8 +51,8 @@ cdef enum:
     LINE_BYTES = 64
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
     ALIGNED_BLOCKS = 8
-    # Input rows that neighbouring tiles share: they stay in a second-level cache.
-    SHARED_BYTES = 512 << 10
+    # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
+    SHARED_BYTES = 768 << 10
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
     # Places of tiles along a row that are found before its rows are walked.
@@ -175,7 +175,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         problem.distance == IN_MEMORY and job.lanes * job.itemsize >= LINE_BYTES and not job.spread and job.down.phases == 1 and job.across.phases == 1
     )
     job.tall = (
-        not (crowded or job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
+        not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
     )
     job.image = (
@@ -292,15 +292,15 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
     cdef bint whole, tall
     cdef const char *x_row
     cdef char *y_row
     cdef Place places[PLACES]
     cdef Tile tile
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
-    chunk = (down.taps + 2 * down.step) * across.extent * across.x
-    chunk = max(1, job.blocks * SHARED_BYTES // chunk) if chunk > SHARED_BYTES else job.blocks
+    chunk = (down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES
+    chunk = divide_up(job.blocks, max(1, divide_up(chunk, shared)))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
     tile.y_row = down.phases * down.y
