@@ -374,7 +374,7 @@ cdef class DepthwiseConv2d:
         height, width, channels = [shape[axis] for axis in self._axes[1:]]
         reading, walk = self._walk(height, width, channels)
         (top, bottom), (left, right) = walk.reach
-        room = geometry.pixel_pitch(channels, self.dtype.itemsize) - channels
+        room = self._room(shape, self.dtype)
         x = self._channels_last(shape, self.dtype, self._by_axis((0, 0, 0, room)), None)
         self._state(&problem, x, self.output_descriptor(x), reading, walk)
         if self._ignores_padding or not self._family.reads_halo(&problem):
@@ -415,8 +415,7 @@ cdef class DepthwiseConv2d:
             return self._int16.output_descriptor(x, paddings, padding_offsets)
         shape = self._output_shape(x)
         if paddings is None and padding_offsets is None:
-            channels = shape[self._axes[3]]
-            paddings = self._by_axis((0, 0, 0, geometry.pixel_pitch(channels, self.output_dtype.itemsize) - channels))
+            paddings = self._by_axis((0, 0, 0, self._room(shape, self.output_dtype)))
         return self._channels_last(shape, self.output_dtype, paddings, padding_offsets)
 
     def explain(self, x_or_descriptor=None):
@@ -685,6 +684,11 @@ cdef class DepthwiseConv2d:
         """Descriptor with channels fastest; figures by axis of `shape`."""
         tag = "".join(["abcd"[axis] for axis in self._axes])
         return from_tag(shape, tag, dtype, paddings, padding_offsets)
+
+    cdef object _room(self, object shape, object dtype):
+        """Channels that pixels are padded by."""
+        batch, height, width, channels = [shape[axis] for axis in self._axes]
+        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

@@ -27,8 +27,10 @@ WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, 
 LARGEST = 2**31 - 1
 
 CACHE_LINE = 64
-# Bytes after which a 32 KiB 8-way cache puts lines into every other set again, at most: pixels this far apart evict each other.
-SET_SPAN = 2048
+# Pixels at multiples of it fall into four sets of a 32 KiB 8-way cache, at multiples of twice that into two: they evict each other.
+SET_SPAN = 1024
+# An array of more bytes comes from farther away, where four sets cost less than lines that are left out.
+NEAR_BYTES = 1 << 20
 
 
 class Walk(NamedTuple):
@@ -167,11 +169,13 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(channels: int, itemsize: int) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
     ----------
+    pixels : int
+        Pixels of all images.
     channels : int
         Channels that hold data.
     itemsize : int
@@ -185,7 +189,7 @@ def pixel_pitch(channels: int, itemsize: int) -> int:
     Examples
     --------
     >>> from nd4jlike.geometry import pixel_pitch
-    >>> pixel_pitch(17, 4), pixel_pitch(3, 4), pixel_pitch(512, 4)
+    >>> pixel_pitch(64, 17, 4), pixel_pitch(64, 3, 4), pixel_pitch(64, 512, 4)
     (32, 3, 528)
     """
     nbytes = channels * itemsize
@@ -194,7 +198,7 @@ def pixel_pitch(channels: int, itemsize: int) -> int:
     # room. A short pixel would be mostly room, and an image of three channels five times its size.
     if nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes:
         return channels
-    if pitch % SET_SPAN == 0:
+    if pitch % (SET_SPAN if pixels * pitch <= NEAR_BYTES else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
 

@@ -731,7 +731,7 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
     [
         ("float32", 1, 1), ("float32", 3, 3), ("float32", 8, 8), ("float32", 11, 11), ("float32", 12, 16), ("float32", 15, 16), ("float32", 16, 16),
         ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 96), ("float32", 120, 128), ("float32", 511, 528), ("float32", 512, 528),
-        ("float32", 1024, 1040),
+        ("float32", 1024, 1040), ("float32", 255, 272), ("float32", 256, 272), ("float32", 768, 784), ("int8", 1024, 1088),
         ("int8", 1, 1), ("int8", 17, 17), ("int8", 47, 47), ("int8", 48, 64), ("int8", 64, 64), ("int8", 65, 128), ("int8", 2048, 2112), ("int8", 4096, 4160),
     ],
 )  # fmt: skip
@@ -742,6 +742,15 @@ def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, cha
     d = plan.input_descriptor((1, 4, 4, channels))
     assert d.strides[2] == pitch
     assert plan.output_descriptor(d).strides[2] == pitch
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
+    """D11: a pitch that is a multiple of 2 KiB, of 1 KiB in arrays of up to 1 MiB, gets one more line."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=(2, 1), data_format=data_format)
+    for batch, width, pitches in ((1, 32, (272, 272)), (1, 33, (256, 272)), (2, 32, (256, 272)), (3, 32, (256, 256))):
+        d = plan.input_descriptor((batch, 32, width, 256) if data_format == "NHWC" else (batch, 256, 32, width))
+        assert tuple(each.strides[data_format.index("W")] for each in (d, plan.output_descriptor(d))) == pitches
 
 
 def test_d12_output_descriptor():
