@@ -11,6 +11,10 @@ cdef enum:
     LARGE_IMAGE = 2 << 20
     # Input rows that one block after another reads: they stay in a second-level cache.
     BLOCK_ROWS_BYTES = 256 << 10
+    # Pixels of pairs of rows for which a block is begun, at least.
+    BLOCK_PIXELS = 448
+    # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead.
+    FAR_BYTES = 1300 << 10
     # Output channels' largest number of bounds between results.
     BOUNDS = 256
     # Multiples of the last place of a scale that are tried on each side.
@@ -69,10 +73,10 @@ cdef extern from "window.h" nogil:
         WHOLE
         HALVES
         PART
-    PairsKernel window_kernel(int rescaling, int stride, int kind)
+    PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 
 
-# What is decided when the weights are packed; it lies before them, and after it the function of each block.
+# What is decided when the weights are packed; it lies before them, and after it the function of each block, and that for images far away.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
     # Whether 3x3 windows slide over the columns; whether the last block has halves.
@@ -139,7 +143,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
     job.blocks = divide_up(problem.channels, VECTOR_BYTES)
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + pairs_entries(<int> job.taps) * job.rows * CELL_PLANES)
-    job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + job.blocks * sizeof(PairsKernel), 64) * 64
+    job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
     job.weights = job.padding + 64
     return True
 
@@ -343,10 +347,11 @@ cdef void pack_pairs(
                 scaled |= 1 << quad
         how = BY_LINE if scaled == 0 else BY_SCALE if by_scale else OTHERWISE
         kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
-        if job.window:
-            kernels[index] = window_kernel(how, <int> job.stride, kind)
-        else:
-            kernels[index] = pairs_kernel(how, <int> job.taps, <int> job.stride, problem.out_width // problem.dilation_width)
+        for row in range(2):
+            if job.window:
+                kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
+            else:
+                kernels[index + row * job.blocks] = pairs_kernel(how, <int> job.taps, <int> job.stride, problem.out_width // problem.dilation_width)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):
@@ -405,6 +410,8 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef char memory[LONG_RING_BYTES + 64]
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
+    cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if size > FAR_BYTES else 0)
     cdef PairsStrip strip
     cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk, i
     # Output columns of a strip with all its lanes.
@@ -421,7 +428,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     for block in range(4):
         strip.pairs[block] = ring
     chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
-    chunk = max(16, chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
+    chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
     while begin < end:
         image = begin // problem.out_height
         row = begin - image * problem.out_height
@@ -448,5 +455,5 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                             strip.readable -= VECTOR_BYTES
                         for i in range(job.pairs):
                             strip.pairs[i] = ring + i * strip.width * PAIR_BYTES
-                        (<const PairsKernel *> (job + 1))[block](&strip, steps_to(last - row - down, problem.dilation_height))
+                        kernels[block](&strip, steps_to(last - row - down, problem.dilation_height))
                     column += columns

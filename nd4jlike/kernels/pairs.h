@@ -367,7 +367,6 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
     PAIRS_KERNEL(7, 1, rescaling)
 PAIRS_KERNELS(OTHERWISE)
 #if FUSED
-PAIRS_KERNELS(BY_LINE)
 PAIRS_KERNELS(BY_SCALE)
 #endif
 
@@ -383,7 +382,7 @@ WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, ptrdiff_t col
     static const PairsKernel table[][3][2] = {
         PAIRS_CHOICE(OTHERWISE),
 #if FUSED
-        PAIRS_CHOICE(BY_LINE), PAIRS_CHOICE(BY_SCALE),
+        PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE),
 #endif
     };
 #if WINDOWS

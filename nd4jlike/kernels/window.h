@@ -36,9 +36,15 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
     const ptrdiff_t stored = (window)->stored; \
     const vbytes offset = (window)->offset; \
     const int8_t *x0 = x_rows.at[0], *x1 = x_rows.at[1]; \
+    /* What the next row of outputs reads and writes, far away. */ \
+    const ptrdiff_t x_ahead = 2 * strip->x_row; \
     char *ring = (window)->ring, *const from = (window)->from, *const stop = (window)->stop; \
     vbytes pair[2]
 
+/* Into the second-level cache: the first one may have no room for pixels that lie a power of two apart. */
+#define WINDOW_FETCH(at) \
+    if (ahead) \
+        __asm__ volatile("prefetcht1 %0" : : "m"(*(const char *)(at)));
 /* Whether the next column exists, in both halves. Where it does not, in none, all bytes are the same. */
 #define WINDOW_INSIDE (ring >= from && ring < stop)
 /* The same beyond the columns on the left of the first output. */
@@ -51,6 +57,8 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
         if (kind != HALVES || (inside)) { \
             upper = window_bytes(x0, x0 + apart0, stored, kind) ^ offset; \
             lower = window_bytes(x1, x1 + apart1, stored, kind) ^ offset; \
+            WINDOW_FETCH(x0 + x_ahead) \
+            WINDOW_FETCH(x1 + x_ahead) \
             __asm__("" : "+v"(upper), "+v"(lower)); \
         } else { \
             const ptrdiff_t column = (ring - strip->pairs[0]) / PAIR_BYTES; \
@@ -169,6 +177,7 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
             int8_t *at = i ? y + y_row : y; \
             if (__builtin_expect(bounded, 0)) \
                 bytes[i] = at_most_i8(bytes[i], strip->high) ^ strip->y_flip; \
+            WINDOW_FETCH(at + y_ahead) \
             if (kind == WHOLE) \
                 store_bytes(at, bytes[i], VECTOR_BYTES); \
             else if (kind == HALVES) \
@@ -183,7 +192,7 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
     }
 
 /* The first pair. */
-WORD void window_first(const Window *window, const int kind)
+WORD void window_first(const Window *window, const int kind, const int ahead)
 {
     WINDOW_LOCALS(window, 0);
     const char *const end = kind == HALVES ? ring + strip->width * PAIR_BYTES : stop;
@@ -203,10 +212,10 @@ WORD void window_first(const Window *window, const int kind)
 /* `rows` rows of outputs; the newer rows of the input are `row` and the next one. */
 WORD void window_row(
     const Window *window, const vf32 *scales, const vf32 *offsets, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind,
-    const int rescaling)
+    const int rescaling, const int ahead)
 {
     WINDOW_LOCALS(window, row);
-    const ptrdiff_t y_column = strip->y_column, y_row = window->y_row;
+    const ptrdiff_t y_column = strip->y_column, y_row = window->y_row, y_ahead = rows * strip->y_row;
     const int bounded = strip->bounded;
     /* After the last column, and as many beyond it as an output takes: of those nothing is read. */
     const char *const last = ring + strip->width * PAIR_BYTES, *const end = last + stride * PAIR_BYTES;
@@ -231,7 +240,7 @@ WORD void window_row(
         }
 }
 
-WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int stride, const int kind, const int rescaling)
+WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int stride, const int kind, const int rescaling, const int ahead)
 {
     const int rows = stride == 1 ? 2 : 1;
     Window window = {
@@ -249,45 +258,53 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
         __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(strip->block[QUADS * PAIRS_OFFSET + quad]));
     }
     window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
-    window_first(&window, kind);
+    window_first(&window, kind, ahead);
     /* One row left: a tile of one where that pays. */
     for (; row + (kind == WHOLE ? rows : 1) <= count; row += rows, y += rows * strip->y_row) {
         if (row + rows > count)
             window.y_row = 0;
-        window_row(&window, scales, offsets, row * stride + 2, y, rows, stride, kind, rescaling);
+        window_row(&window, scales, offsets, row * stride + 2, y, rows, stride, kind, rescaling, ahead);
     }
     if (kind == WHOLE && row < count)
-        window_row(&window, scales, offsets, row * stride + 2, y, 1, stride, kind, rescaling);
+        window_row(&window, scales, offsets, row * stride + 2, y, 1, stride, kind, rescaling, ahead);
 }
 
-#define WINDOW_KERNEL(stride, kind, rescaling) \
-    static void window_##stride##_##kind##_##rescaling(PairsStrip *strip, ptrdiff_t count) { window_strip(strip, count, stride, kind, rescaling); }
-#define WINDOW_KERNELS(stride, kind) WINDOW_KERNEL(stride, kind, BY_LINE) WINDOW_KERNEL(stride, kind, BY_SCALE)
+#define WINDOW_KERNEL(stride, kind, name, rescaling, ahead) \
+    static void window_##stride##_##kind##_##name(PairsStrip *strip, ptrdiff_t count) { window_strip(strip, count, stride, kind, rescaling, ahead); }
+#define WINDOW_KERNELS(stride, kind) \
+    WINDOW_KERNEL(stride, kind, BY_LINE, BY_LINE, 0) \
+    WINDOW_KERNEL(stride, kind, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNELS(1, WHOLE)
 WINDOW_KERNELS(1, HALVES)
 WINDOW_KERNELS(1, PART)
 WINDOW_KERNELS(2, WHOLE)
 WINDOW_KERNELS(2, HALVES)
 WINDOW_KERNELS(2, PART)
-WINDOW_KERNEL(1, HALVES, OTHERWISE)
-WINDOW_KERNEL(1, PART, OTHERWISE)
-WINDOW_KERNEL(2, HALVES, OTHERWISE)
-WINDOW_KERNEL(2, PART, OTHERWISE)
+WINDOW_KERNEL(1, HALVES, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(1, PART, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(2, HALVES, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(2, PART, OTHERWISE, OTHERWISE, 0)
+/* By a line, too. */
+WINDOW_KERNEL(1, WHOLE, AHEAD, BY_SCALE, 1)
+WINDOW_KERNEL(2, WHOLE, AHEAD, BY_SCALE, 1)
 
 #define WINDOW_CHOICE(stride, kind, other) {window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_LINE, window_##stride##_##kind##_BY_SCALE}
 #define WINDOW_CHOICES(stride) {WINDOW_CHOICE(stride, WHOLE, PART), WINDOW_CHOICE(stride, HALVES, HALVES), WINDOW_CHOICE(stride, PART, PART)}
 
-WORD PairsKernel window_kernel(int rescaling, int stride, int kind)
+/* `ahead`: for images beyond the second-level cache. */
+WORD PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 {
     static const PairsKernel table[2][3][3] = {WINDOW_CHOICES(1), WINDOW_CHOICES(2)};
+    if (ahead && kind == WHOLE && rescaling != OTHERWISE)
+        return stride == 1 ? window_1_WHOLE_AHEAD : window_2_WHOLE_AHEAD;
     return table[stride - 1][kind][rescaling];
 }
 
 #else
 
-WORD PairsKernel window_kernel(int rescaling, int stride, int kind)
+WORD PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 {
-    (void)rescaling, (void)stride, (void)kind;
+    (void)rescaling, (void)stride, (void)kind, (void)ahead;
     return 0;
 }
 
