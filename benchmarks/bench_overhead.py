@@ -38,6 +38,7 @@ ROWS = (
     ("x + x, 100352 elements", lambda: x + x, lambda: dense + dense),
     ("x += x, 100352, nChw8c", lambda: blocked.__iadd__(blocked), lambda: dense.__iadd__(dense)),
     ("x += x, 100940, nChw8c, C = 515", lambda: odd.__iadd__(odd), lambda: ragged.__iadd__(ragged)),
+    ("x + x, 100352, halo 1, 512x14x14", lambda: halo + halo, lambda: dense + dense),
     ("x.sum(), 100352 elements", lambda: x.sum(), lambda: dense.sum()),
     ("check_padding, halo 1, 512x14x14", lambda: halo.check_padding(), None),
     ("check_padding, tail, C = 515", lambda: odd.check_padding(), None),

@@ -8,14 +8,17 @@ from cpython.buffer cimport (
     PyBUF_FORMAT,
     PyBUF_FULL_RO,
     PyBUF_ND,
+    PyBUF_READ,
     PyBUF_STRIDES,
     PyBUF_WRITABLE,
+    PyBUF_WRITE,
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
@@ -23,7 +26,7 @@ from nd4jlike.descriptor cimport (
     MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, extents_for, make_descriptor, offset_of_index, order_by_strides, reshaped, select,
 )
 from nd4jlike.kernels.patch cimport FROM_BRAIN, TO_BRAIN, MoveTable
-from nd4jlike.moves cimport Box, Change, all_of, kernels, move
+from nd4jlike.moves cimport Box, Change, all_of, block_of, kernels, move
 
 import operator
 import pickle

@@ -16,6 +16,14 @@ cdef object elementwise_rules():
 # where one of four elements of 32 bits or one of eight of 64 is taken, the others from 16 elements on): dense copies serve them.
 NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
 
+# Of numbers, these give the same bits whichever way NumPy takes: rounded as IEEE 754 has it, or integers.
+EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert))
+
+cdef enum:
+    MANY = 4096  # elements
+    SHORT_ROW = 4096  # bytes
+
+cdef dict _padding_results = {}
 cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
 
 
@@ -44,6 +52,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             views.append(x)
         else:
             return NotImplemented
+    dtype = None
     if out is not None:
         if not isinstance(out, NdArray) or not is_simple(out, model) or (<NdArray> out).readonly:
             return NotImplemented
@@ -61,8 +70,100 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             if len(_results) >= 1000:
                 _results.clear()
             _results[key] = dtype
+    if has_short_rows(&model.descriptor.layout):
+        found = computed_through(ufunc, inputs, model, out, dtype)
+        if found is not NotImplemented:
+            return found
+    if out is None:
         target = laid_out_like(model, dtype, True, False)
     ufunc(*views, out=elements(target))
+    return target
+
+
+cdef bint has_short_rows(const Layout *layout) noexcept:
+    """Whether padding cuts the elements into many short runs, and is not most of the buffer."""
+    cdef Py_ssize_t run = layout.itemsize, cells = 1
+    cdef int i, axis
+    if layout.length < MANY:
+        return False
+    for i in range(layout.block_count):
+        run *= layout.block_sizes[i]
+    for axis in range(layout.rank):
+        cells *= layout.padded_shape[axis]
+    if cells == layout.length or cells > 2 * layout.length:
+        return False
+    for i in range(layout.rank - 1, -1, -1):
+        axis = layout.axes[i]
+        run *= layout.shape[axis] // block_of(layout, axis)
+        if layout.padded_shape[axis] != layout.shape[axis]:
+            break
+    return run < SHORT_ROW
+
+
+cdef bint is_twin(NdArray x, const Layout *model) noexcept:
+    """Whether an array has cells where `model`, a layout of equal extents, has them, and padding that holds one known value."""
+    cdef const Layout *layout = &x.descriptor.layout
+    cdef int i
+    for i in range(layout.rank):
+        if layout.strides[i] != model.strides[i] or layout.paddings[i] != model.paddings[i] or layout.padding_offsets[i] != model.padding_offsets[i]:
+            return False
+    return layout.offset == model.offset and x.buffer.fill_known and not x.buffer.shared_with_others
+
+
+cdef object all_cells(NdArray x, int flags):
+    """NumPy view of the whole buffer, for as long as `x` lives."""
+    return np.frombuffer(PyMemoryView_FromMemory(x.buffer.data, x.descriptor.allocLength() * x.descriptor.layout.itemsize, flags), x.descriptor.dtype)
+
+
+cdef object padding_cell(NdArray x):
+    """What each padding cell holds, as an array."""
+    return np.frombuffer((<object> x.buffer.fill_bits).to_bytes(8, "little"), x.descriptor.dtype, 1)
+
+
+cdef object padding_result(object ufunc, tuple inputs):
+    """What is computed from padding and numbers: type and bytes, nothing where these may depend on NumPy's way; None where it warns or fails."""
+    key = (ufunc, *[((<NdArray> x).descriptor.dtype, (<NdArray> x).buffer.fill_bits) if isinstance(x, NdArray) else None for x in inputs])
+    found = _padding_results.get(key) if None not in key else None
+    if found is None:
+        samples = [padding_cell(x) if isinstance(x, NdArray) else x for x in inputs]
+        try:
+            with np.errstate(all="raise"):
+                sample = ufunc(*samples)
+            found = (sample.dtype, sample.tobytes()) if ufunc in EXACT else ()
+        except Exception:  # the elements may well raise it too, then for themselves
+            return None
+        if None not in key and len(_padding_results) < 1000:
+            _padding_results[key] = found
+    return found
+
+
+cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray out, object dtype):
+    """Compute all cells of the buffers, padding too, where nobody can tell: its value is known, raises no warning, and comes out right or is filled in a
+    new array. `dtype`: of the result where there is no `out`. NotImplemented: another call."""
+    cdef NdArray target = out
+    cdef Walk walk
+    if not is_whole(&model.descriptor.layout):
+        return NotImplemented
+    for x in inputs if out is None else (*inputs, out):
+        if not isinstance(x, NdArray):
+            if type(x) is np.ndarray:
+                return NotImplemented
+        elif not is_twin(x, &model.descriptor.layout):
+            return NotImplemented
+    left = padding_result(ufunc, inputs)
+    if left is None:
+        return NotImplemented
+    if out is None:
+        target = NdArray.__new__(NdArray)
+        target.descriptor = model.descriptor if model.descriptor.dtype is dtype else model.descriptor.astype(dtype)
+        target.buffer = allocate(target.descriptor.allocLength() * dtype.itemsize, target.descriptor.layout.offset * dtype.itemsize, ALIGNMENT, False)
+        target.buffer.fill_bits = model.buffer.fill_bits if model.descriptor.dtype is dtype else 0
+    clean = left == (target.descriptor.dtype, padding_cell(target).tobytes())
+    if out is not None and not clean:
+        return NotImplemented  # filling it costs as much as leaving it out
+    ufunc(*[all_cells(x, PyBUF_READ) if isinstance(x, NdArray) else x for x in inputs], out=all_cells(target, PyBUF_WRITE))
+    if not clean:
+        walk_padding(&walk, &target.descriptor.layout, target.buffer.data, FILL, HALO | TAIL, target.buffer.fill_bits)
     return target
 
 

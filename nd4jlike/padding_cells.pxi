@@ -4,6 +4,7 @@
 cdef enum:
     HALO = 1
     TAIL = 2
+    LINE = 64  # bytes: from here on a call costs less than it saves
 
 ctypedef enum Deed:
     FILL, LOOK, LIST
@@ -25,6 +26,7 @@ cdef struct Walk:
     Level levels[MAX_RANK + MAX_BLOCKS]
     Py_ssize_t at[MAX_RANK]  # index of the present cell, counted from element (0, .., 0)
     Py_ssize_t declared[MAX_RANK]  # the first index of each axis beyond shape and paddings: the tail
+    Py_ssize_t spans[MAX_RANK + MAX_BLOCKS]  # bytes of the levels from each one on where these are one run of cells, else 0
     uint64_t clean  # bit of each axis that has no padding
     Py_ssize_t seen
     # Of each dirty cell: offset, kind, index. Only with LIST.
@@ -35,7 +37,22 @@ cdef struct Walk:
 
 cdef void fill_run(char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
     """Write `bits` to `count` cells that are `stride` bytes apart."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t together = 2, i  # cells of 8 bytes; dividing costs more than a short run
+    if stride == itemsize and bits == 0 and count * itemsize >= LINE:
+        memset(cell, 0, <size_t> (count * itemsize))
+        return
+    if stride == itemsize and itemsize < 8:
+        if itemsize == 1:
+            bits |= bits << 8
+            together = 8
+        if itemsize <= 2:
+            bits |= bits << 16
+            together = max(4, together)
+        bits |= bits << 32
+        while count >= together:
+            memcpy(cell, &bits, 8)
+            cell += 8
+            count -= together
     if itemsize == 1:
         for i in range(count):
             (<uint8_t *> (cell + i * stride))[0] = <uint8_t> bits
@@ -110,6 +127,32 @@ cdef bint do_run(Walk *walk, int kind, char *cell, Py_ssize_t first, Py_ssize_t 
     return walk.deed == LIST and list_run(walk, kind, cell, first + begin, end - begin)
 
 
+cdef bint do_cells(Walk *walk, char *cell, Py_ssize_t count, Py_ssize_t stride) noexcept nogil:
+    """Fill cells, or look at them, of whichever kind."""
+    walk.seen += count
+    if walk.deed == FILL:
+        fill_run(cell, count, stride, walk.layout.itemsize, walk.bits)
+        return True
+    return run_holds(cell, count, stride, walk.layout.itemsize, walk.bits)
+
+
+cdef bint walk_rows(Walk *walk, const Level *level, const Level *row, char *cell, int kind) noexcept nogil:
+    """The last two levels, of two axes, whichever kind cells are."""
+    cdef Py_ssize_t first = walk.at[level.axis], extent = walk.layout.shape[level.axis], i
+    cdef Py_ssize_t inside = max(0, min(-walk.at[row.axis], row.count)), outside = max(0, min(walk.layout.shape[row.axis] - walk.at[row.axis], row.count))
+    for i in range(level.count):
+        if kind or not 0 <= first + i < extent:
+            if not do_cells(walk, cell, row.count, row.stride):
+                return False
+        else:
+            if inside > 0 and not do_cells(walk, cell, inside, row.stride):
+                return False
+            if outside < row.count and not do_cells(walk, cell + outside * row.stride, row.count - outside, row.stride):
+                return False
+        cell += level.stride
+    return True
+
+
 cdef bint walk_level(Walk *walk, int number, char *cell, int kind, uint64_t clean) noexcept nogil:
     """Walk the cells from `number` levels on; `kind` is 0, HALO or TAIL as the levels before have it. False: stop.
 
@@ -119,6 +162,7 @@ cdef bint walk_level(Walk *walk, int number, char *cell, int kind, uint64_t clea
     cdef int axis = level.axis, below
     cdef Py_ssize_t first = walk.at[axis], extent = walk.layout.shape[axis], at, i, inside, outside, tail
     cdef uint64_t known
+    cdef bint together
     if number == walk.level_count - 1:
         tail = max(0, min(walk.declared[axis] - first, level.count))
         if kind == TAIL:
@@ -128,6 +172,9 @@ cdef bint walk_level(Walk *walk, int number, char *cell, int kind, uint64_t clea
             outside = inside
         return (do_run(walk, HALO, cell, first, 0, inside) and do_run(walk, HALO, cell, first, outside, tail)
                 and do_run(walk, TAIL, cell, first, tail, level.count))
+    together = walk.deed != LIST and walk.wanted == HALO | TAIL
+    if together and number == walk.level_count - 2 and level[1].axis != axis:
+        return walk_rows(walk, level, level + 1, cell, kind)
     for i in range(level.count):
         at = first + i * level.weight
         below, known = kind, clean
@@ -137,6 +184,10 @@ cdef bint walk_level(Walk *walk, int number, char *cell, int kind, uint64_t clea
                 continue
         elif level.weight == 1 or at >= walk.declared[axis]:
             below = max(kind, TAIL if at >= walk.declared[axis] else HALO)
+        if below and together and walk.spans[number + 1]:
+            if not do_cells(walk, cell + i * level.stride, walk.spans[number + 1] // walk.layout.itemsize, walk.layout.itemsize):
+                return False
+            continue
         walk.at[axis] = at
         if not walk_level(walk, number + 1, cell + i * level.stride, below, known):
             return False
@@ -173,6 +224,10 @@ cdef bint walk_padding(Walk *walk, const Layout *layout, char *base, Deed deed, 
         products[axis] //= layout.block_sizes[i]
         run //= layout.block_sizes[i]
         walk.levels[layout.rank + i] = Level(axis, layout.block_sizes[i], run * layout.itemsize, products[axis])
+    run = layout.itemsize
+    for i in range(walk.level_count - 1, -1, -1):
+        run = run * walk.levels[i].count if walk.levels[i].stride == run else 0
+        walk.spans[i] = run
     if layout.length == 0 or clean == walk.clean:  # no memory, however much padding is declared; or no padding
         return True
     return walk_level(walk, 0, base + offset * layout.itemsize, 0, clean)

@@ -617,6 +617,68 @@ def test_d11_dirty_padding(d, dirt):
     assert not np.asarray(x).any()
 
 
+SHORT_ROWS = {
+    "halo": lambda dtype: nd.create((2, 16, 14, 14), dtype=dtype, paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1)),
+    "pitch": lambda dtype: nd.create((1, 20, 21, 24), dtype=dtype, paddings=(0, 0, 0, 8)),
+    "front": lambda dtype: nd.create((6, 9, 100), dtype=dtype, order="f", paddings=(5, 1, 0), padding_offsets=(5, 0, 0)),
+    "blocked": lambda dtype: NdArray(ShapeDescriptor.from_tag((1, 32, 14, 14), "nChw8c", dtype, (0, 8, 1, 3), (0, 8, 0, 2))),
+}
+ALONG = (
+    lambda x, y: np.add(x, y),
+    lambda x, y: np.multiply(x, y),
+    lambda x, y: np.maximum(x, 1),
+    lambda x, y: np.subtract(1, x),
+    lambda x, y: np.true_divide(x, y),  # 0 / 0 in the padding
+    lambda x, y: np.multiply(x, np.float32("inf")),
+    lambda x, y: np.exp(x),
+    lambda x, y: np.less(x, y),
+    lambda x, y: np.logical_not(x),
+    lambda x, y: np.subtract(x, y, out=y),
+    lambda x, y: np.multiply(y, y, out=y),
+    lambda x, y: np.add(y, 1, out=y),
+    lambda x, y: np.minimum(y, x, out=x),
+)
+
+
+@pytest.mark.parametrize("layout", SHORT_ROWS)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "float64"])
+@pytest.mark.parametrize("fill", [0, 3])
+def test_d21_padding_computed_along(layout, dtype, fill):
+    """D21: the padding, computed along with the elements, raises no warning, and afterwards it is what D9 and D10 say."""
+    for i, act in enumerate(ALONG):
+        x, y = SHORT_ROWS[layout](dtype), SHORT_ROWS[layout](dtype)
+        for array, low in ((x, 4), (y, 1)):
+            array[...] = (np.arange(array.size).reshape(array.shape) % 5 + low).astype(dtype)
+            array.fill_padding(fill)
+        values = x.to_numpy(copy=True), y.to_numpy(copy=True)
+        with np.errstate(all="raise"):
+            found, expected = act(x, y), act(*values)
+        assert same(found, expected), i
+        assert found.descriptor == x.descriptor.astype(found.dtype), i
+        assert found.check_padding(fill if found.dtype == x.dtype else 0), i
+        for array, value in zip((x, y), values, strict=True):
+            assert same(array, value), i
+            assert array.check_padding(fill), i
+
+
+def test_d21_what_might_be_told():
+    """D21: if nobody can tell: padding that others may write, or that warns, is left alone."""
+    x, y = SHORT_ROWS["halo"]("float32"), SHORT_ROWS["halo"]("float32")
+    memory = x.hosting_array().to_numpy()
+    memory[0, 0, 0] = np.nan
+    y[...] = 1
+    before = memory.copy()
+    with np.errstate(all="raise"):
+        assert (x + y).check_padding(0)
+        np.add(y, y, out=x)
+    before[:, :, 1:-1, 1:-1] = 2
+    assert np.array_equal(before, memory, equal_nan=True)
+    with np.errstate(all="raise"):
+        assert not np.log(y).to_numpy().any()
+        y /= y
+    assert y.check_padding(0)
+
+
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any")
 
 
