@@ -35,20 +35,28 @@ cdef struct Walk:
     Py_ssize_t room
 
 
+cdef Py_ssize_t spread(uint64_t *bits, Py_ssize_t itemsize) noexcept nogil:
+    """Cells that 8 bytes hold, and `bits` as so many; dividing would cost more than a short run."""
+    cdef Py_ssize_t together = 1
+    if itemsize == 1:
+        bits[0] |= bits[0] << 8
+        together = 8
+    if itemsize <= 2:
+        bits[0] |= bits[0] << 16
+        together = max(4, together)
+    if itemsize <= 4:
+        bits[0] |= bits[0] << 32
+        together = max(2, together)
+    return together
+
+
 cdef void fill_run(char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
     """Write `bits` to `count` cells that are `stride` bytes apart."""
-    cdef Py_ssize_t together = 2, i  # cells of 8 bytes; dividing costs more than a short run
-    if stride == itemsize and bits == 0 and count * itemsize >= LINE:
-        memset(cell, 0, <size_t> (count * itemsize))
-        return
-    if stride == itemsize and itemsize < 8:
-        if itemsize == 1:
-            bits |= bits << 8
-            together = 8
-        if itemsize <= 2:
-            bits |= bits << 16
-            together = max(4, together)
-        bits |= bits << 32
+    cdef Py_ssize_t together = spread(&bits, itemsize), i
+    if stride == itemsize:
+        if bits == 0 and count * itemsize >= LINE:
+            memset(cell, 0, <size_t> (count * itemsize))
+            return
         while count >= together:
             memcpy(cell, &bits, 8)
             cell += 8
@@ -69,8 +77,14 @@ cdef void fill_run(char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t i
 
 cdef bint run_holds(const char *cell, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
     """Whether `count` cells that are `stride` bytes apart hold `bits`."""
-    cdef uint64_t wrong = 0
-    cdef Py_ssize_t i
+    cdef uint64_t wrong = 0, cells
+    cdef Py_ssize_t together = spread(&bits, itemsize), i
+    if stride == itemsize:
+        while count >= together:
+            memcpy(&cells, cell, 8)
+            wrong |= cells ^ bits
+            cell += 8
+            count -= together
     if itemsize == 1:
         for i in range(count):
             wrong |= (<const uint8_t *> (cell + i * stride))[0] ^ <uint8_t> bits
