@@ -18,7 +18,7 @@ from cpython.buffer cimport (
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
@@ -46,23 +46,30 @@ cdef enum:
     BITS = -1  # no conversion: the bits stay
     NONE = -2  # no conversion does it
 
-cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16
+cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, codes = dtypes.codes
 
 
-cdef bint cells_may_be_shared(const Layout *layout):
+cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
     """Whether strides let two elements share a cell, so that writing to one would write to another."""
-    cdef Py_ssize_t reach = 1
-    cdef int i
+    cdef Layout layout = given[0]
+    cdef Py_ssize_t reach = 1, stride, extent
+    cdef int i, k
     if layout.length == 0:
         return False
-    outer = [layout.padded_shape[i] for i in range(layout.rank)]
     for i in range(layout.block_count):
-        outer[layout.block_axes[i]] //= layout.block_sizes[i]
         reach *= layout.block_sizes[i]
-    for stride, extent in sorted([(abs(layout.strides[i]), outer[i]) for i in range(layout.rank) if outer[i] > 1]):
-        if stride < reach:
-            return True
-        reach = stride * extent
+    order_by_strides(&layout)
+    for i in range(layout.rank - 1, -1, -1):
+        extent = layout.padded_shape[layout.axes[i]]
+        for k in range(layout.block_count):
+            if layout.block_axes[k] == layout.axes[i]:
+                extent //= layout.block_sizes[k]
+        if extent > 1:
+            stride = layout.strides[layout.axes[i]]
+            stride = -stride if stride < 0 else stride
+            if stride < reach:
+                return True
+            reach = stride * extent
     return False
 
 
@@ -196,39 +203,69 @@ cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill, bint cleared
     return made
 
 
+# Descriptors of arrays that were wrapped, the last ones: making one takes longer than all the rest.
+cdef enum:
+    WRAPPED = 64
+cdef list wrapped = [None] * WRAPPED
+
+
+cdef ShapeDescriptor descriptor_of_wrapped(const Layout *figures, object dtype):
+    """Of the rank, shape, strides and offset in `figures`, without padding and blocks."""
+    cdef ShapeDescriptor found
+    cdef Layout *layout
+    cdef size_t place = <size_t> figures.rank, extents = <size_t> figures.rank * sizeof(Py_ssize_t)
+    cdef int i
+    for i in range(figures.rank):
+        place = (place * 31 + <size_t> figures.shape[i]) * 31 + <size_t> figures.strides[i]
+    place = (place ^ place >> 32 ^ place >> 7) % WRAPPED
+    found = wrapped[place]
+    if (
+        found is not None and found.dtype is dtype and found.layout.rank == figures.rank and found.layout.offset == figures.offset
+        and memcmp(found.layout.shape, figures.shape, extents) == 0 and memcmp(found.layout.strides, figures.strides, extents) == 0
+    ):
+        return found
+    found = ShapeDescriptor.__new__(ShapeDescriptor)
+    layout = &found.layout
+    layout.rank, layout.block_count, layout.offset = figures.rank, 0, figures.offset
+    for i in range(figures.rank):
+        layout.shape[i], layout.strides[i] = figures.shape[i], figures.strides[i]
+        layout.paddings[i], layout.padding_offsets[i] = 0, 0
+    order_by_strides(layout)
+    derive(found, dtype, "c")
+    wrapped[place] = found
+    return found
+
+
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
-    cdef ShapeDescriptor descriptor
-    cdef Layout *layout
+    cdef Layout layout
     cdef Py_buffer view
     cdef Py_ssize_t low = 0, high = 0, reach
+    cdef bint empty = False
     cdef int i
     if isinstance(x, NdArray):
         return x
-    array = x if type(x) is np.ndarray else np.asarray(x)
-    row = dtypes.codes(array.dtype)
-    if row.dtype is dtypes.bfloat16:
+    array = x if type(x) is NDARRAY else np.asarray(x)
+    row = codes(array.dtype)
+    if row.dtype is BFLOAT16:
         array = array.view(np.uint16)  # NumPy exports no buffer of the types that others register
     held = memoryview(array)
-    descriptor = ShapeDescriptor.__new__(ShapeDescriptor)
-    layout = &descriptor.layout
     PyObject_GetBuffer(held, &view, PyBUF_FULL_RO)
     try:
         if view.ndim > MAX_RANK:
             raise LayoutError(f"rank {view.ndim} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
-        layout.rank, layout.block_count, layout.length = view.ndim, 0, 1
+        layout.rank = view.ndim
         for i in range(view.ndim):
             if view.strides[i] % view.itemsize and view.shape[i] > 1:
                 raise UnsupportedLayoutError(f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes")
             layout.shape[i], layout.strides[i] = view.shape[i], view.strides[i] // view.itemsize
-            layout.paddings[i], layout.padding_offsets[i] = 0, 0
-            layout.length *= view.shape[i] != 0
+            empty |= view.shape[i] == 0
             reach = (view.shape[i] - 1) * view.strides[i]
             if reach < 0:
                 low += reach
             else:
                 high += reach
-        if layout.length == 0:
+        if empty:
             low, high = 0, -view.itemsize
         if <uintptr_t> view.buf % <size_t> view.itemsize:
             raise LayoutError(f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {row.name} elements lie on multiples of {view.itemsize} bytes")
@@ -236,12 +273,10 @@ cdef NdArray as_ndarray(object x):
         buffer = hold(array, held, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
     finally:
         PyBuffer_Release(&view)
-    order_by_strides(layout)
-    derive(descriptor, row.dtype, "c")
     made = NdArray.__new__(NdArray)
-    made.descriptor = descriptor
+    made.descriptor = descriptor_of_wrapped(&layout, row.dtype)
     made.buffer = buffer
-    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(layout)
+    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(&made.descriptor.layout)
     return made
 
 

@@ -89,6 +89,20 @@ def test_d2_asarray_wraps_strided_exports(dtype, view):
     assert x.readonly == (not source.flags.writeable)
 
 
+@given(st.data())
+def test_d2_arrays_that_were_wrapped_before(data):
+    """D2: `asarray` wraps strided exports (NumPy arrays of any strides) too."""
+    figures = st.lists(st.tuples(st.sampled_from((0, 1, 2, 3)), st.sampled_from((-4, -1, 0, 1, 2, 3, 4))), max_size=3)
+    for pairs in data.draw(st.lists(figures, min_size=2, max_size=8)):
+        for dtype in (np.int32, np.float32):
+            shape, strides = [extent for extent, _ in pairs], [4 * step for _, step in pairs]
+            source = np.lib.stride_tricks.as_strided(np.arange(64, dtype=dtype)[32:], shape, strides)
+            x = nd.asarray(source)
+            assert (x.shape, x.dtype) == (source.shape, source.dtype)
+            assert x.strides == tuple(step // 4 for step in memoryview(source).strides)
+            assert np.array_equal(x.to_numpy(), source)
+
+
 def test_d2_asarray():
     """D2: Wrapping is zero-copy; what exports no memory is copied, unless that is forbidden."""
     x = nd.zeros((2, 3))
