@@ -1,5 +1,6 @@
 """ADR 0006: quantization, and two roundings, each exact."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -234,7 +235,7 @@ def test_d12_lines_through_many_sums(isa, rounding):
     """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
     rng = np.random.default_rng(4)
     for effective in (0.125, 0.01, 2.0**-7 * 1.75, 2.0**-11, *rng.uniform(1e-3, 0.02, 2)):
-        for zero_point in (-128, 0):
+        for zero_point in (-128, 0, 5):
             ties = [(k + 0.5) / effective for k in range(-130 - zero_point - 8, 140 - zero_point)]
             accumulators = np.array(sorted({int(tie) + near for tie in ties for near in range(-2, 3)}))
             q = nd.Quantization((effective, -128), 1.0, (1.0, zero_point))
@@ -260,8 +261,8 @@ def test_d12_results_far_beyond_the_clamp(isa, rounding):
             weights[..., 1::2, :] = -127
             # 9 * 127 * 255 times these is below and above what 16 bits hold.
             for effective in (0.03, 0.1096, 0.1124, 0.19):
-                q = nd.Quantization((effective, -128), 1.0, (1.0, -128))
-                for stride in (1, 2):
+                for stride, zero_point in itertools.product((1, 2), (-128, -3)):
+                    q = nd.Quantization((effective, -128), 1.0, (1.0, zero_point))
                     got = nd.depthwise_conv2d(x, weights, stride=stride, quantization=q, rounding=rounding, isa=isa)
                     padding = tuple(same_padding(n, 3, stride, 1) for n in (3, width))
                     assert_equal(got, x, weights, None, q, rounding, stride=(stride, stride), padding=padding)

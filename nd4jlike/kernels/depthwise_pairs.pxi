@@ -17,8 +17,8 @@ cdef enum:
     FAR_BYTES = 1300 << 10
     # Output channels' largest number of bounds between results.
     BOUNDS = 256
-    # Multiples of the last place of a scale that are tried on each side.
-    FIT_STEPS = 6
+    # Scales that are tried for a line: the next ones on both sides.
+    FIT_TRIALS = 13
     # Results before the clamp that 16 bits hold, whatever the zero point.
     MAX_RESULT = 32000
     # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
@@ -34,6 +34,7 @@ cdef extern from "window.h" nogil:
         PAIRS_COLUMNS
         BY_LINE
         BY_SCALE
+        BY_SPLIT
         OTHERWISE
         PAIRS_BIAS
         PAIRS_SCALE
@@ -44,6 +45,11 @@ cdef extern from "window.h" nogil:
         PAIRS_CONSTANTS
         PAIRS_SCALED
         PAIRS_ADDED
+        PAIRS_ROUNDED
+        ROUNDED
+        PAIRS_ZERO
+        PAIRS_MOVED
+        PAIRS_BELOW
         PAIRS_TWICE
         PAIRS_ONCE
         PAIRS_PLAIN
@@ -172,14 +178,17 @@ cdef long long first_in_range(long long step, long long modulus, long long low, 
     return -1 if i < 0 else (low + modulus * i + step - 1) // step
 
 
-cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest) noexcept nogil:
-    """Whether a line gives the results of all sums from least to largest, up to the upper bound.
+cdef bint fit_line(
+    Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long bottom, int first,
+    int trials,
+) noexcept nogil:
+    """Whether a line gives the results of all sums from least to largest, up to the upper bound; no sum is less than `bottom`.
 
-    Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change."""
+    Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change. Trials are of scales nearby."""
     cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
     cdef long long at[BOUNDS]
     cdef double bound[BOUNDS]
-    cdef double low, high, best_low = 0, best_high = 0, tried, best = 0
+    cdef double low, high, best_low = 0, best_high = 0, tried, best = 0, top = 1e30
     cdef long long total, units, modulus, step, start, i, lowest, highest
     cdef int n, count = 0, trial, exponent
     cdef float candidate
@@ -188,8 +197,10 @@ cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift,
     if max(-least, largest) * scale > MAX_RESULT:
         return False
     for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
-        total = <long long> ((n - 0.5) / scale) - 3
+        # Either rule takes its step less than a sum before.
+        total = <long long> floor((n - 0.5) / scale) - 1
         if total > largest:
+            top = n - 0.5
             break
         while (rescaled_exactly(total, multiplier, -shift) if problem.rounding == 0 else <long long> rintf(<float> total * float_scale)) < n:
             total += 1
@@ -197,14 +208,14 @@ cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift,
         bound[count] = n - 0.5
         count += 1
     candidate = <float> scale
-    for trial in range(2 * FIT_STEPS + 1):
+    for trial in range(first, trials):
         # 0, 1, -1, 2, -2 .. units in the last place away.
         candidate = <float> scale
         for i in range((trial + 1) // 2):
             candidate = nextafterf(candidate, 1 if trial % 2 else 0)
         tried = candidate
         low = -1e30
-        high = 1e30
+        high = top - tried * largest
         for n in range(count):
             if at[n] <= largest:
                 low = max(low, bound[n] - tried * max(at[n], least))
@@ -236,7 +247,7 @@ cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift,
     if exponent > 50 or lowest > highest or highest - lowest >= modulus:
         return False
     # Room on both sides of the sums.
-    start = (1 << 23) + 1 - least
+    start = (1 << 23) + 1 - bottom
     units = (lowest - start * step) % modulus
     if units < 0:
         units += modulus
@@ -253,6 +264,18 @@ cdef bint fit_line(Fit *line, const Problem *problem, int multiplier, int shift,
     return total * modulus >= units and 12582912 + total > 1 << 23
 
 
+cdef bint fit_split(
+    Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest,
+) noexcept nogil:
+    """Whether two lines of one scale do: where both signs round half away from zero, no line goes through all."""
+    cdef int trial
+    for trial in range(FIT_TRIALS):
+        if fit_line(above, problem, multiplier, shift, float_scale, 0, largest, least, trial, trial + 1):
+            if fit_line(below, problem, multiplier, shift, float_scale, least, -1, least, trial, trial + 1):
+                return True
+    return False
+
+
 cdef inline int tap_weight(const Problem *problem, const short *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
     """0 outside the filter, and for no channel."""
     if channel < 0 or not (0 <= row < problem.kernel_height and column < problem.kernel_width):
@@ -265,6 +288,7 @@ cdef void pack_pairs(
 ) noexcept nogil:
     cdef PairsKernel *kernels = <PairsKernel *> (packed + HEADER_BYTES + sizeof(Pairs))
     cdef Fit lines[64]
+    cdef Fit below[64]
     cdef int *block
     cdef int *vectors
     cdef int *cell
@@ -272,14 +296,17 @@ cdef void pack_pairs(
     cdef int folded, shift, w, how, kind, scaled
     cdef long long reach, least, largest
     cdef float scale
-    cdef bint plain = True, small = True, by_scale
+    cdef bint plain = True, small = True, by_scale, rounded, split
     memset(packed, 0, job.weights)
     (<int *> packed)[PAIRS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
-        by_scale = FUSED and problem.rounding == 1 and problem.output_zero_point == problem.quantized_min == -128
+        # Windows alone know these.
+        rounded = problem.output_zero_point > -128 and job.window
+        split = FUSED and problem.rounding == 0 and job.window
+        by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
             place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
@@ -313,7 +340,7 @@ cdef void pack_pairs(
                             cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
                             tap_weight(problem, weights, tap + 2, column, channel), tap_weight(problem, weights, tap + 3, column, channel))
                     cell += CELL_PLANES * LANES
-            lines[lane] = Fit(0, 12582912, 0)
+            lines[lane] = below[lane] = Fit(0, 12582912, 0)
             if channel < 0:
                 continue
             folded = bias[channel] if bias != NULL else 0
@@ -338,14 +365,20 @@ cdef void pack_pairs(
             if problem.rounding == 1:
                 scale = requantization.scales[channel] if requantization.scales != NULL else 0
                 small = small and max(-least, largest) * scale < PLAIN_SUM
-                by_scale = by_scale and max(-least, largest) * scale < MAX_RESULT and max(-least, largest) < 1 << 23
+                by_scale = by_scale and max(-least, largest) * scale < MAX_RESULT and max(-least, largest) < 1 << (22 if rounded else 23)
             else:
                 scale = scale_of(vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift)
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
             (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
-            if not scaled & 1 << quad and not fit_line(&lines[lane], problem, vectors[QUADS * PAIRS_MULTIPLIER * LANES], shift, scale, least, largest):
+            w = vectors[QUADS * PAIRS_MULTIPLIER * LANES]
+            if split and problem.output_zero_point > -128 and fit_split(&lines[lane], &below[lane], problem, w, shift, scale, least, largest):
                 scaled |= 1 << quad
-        how = BY_LINE if scaled == 0 else BY_SCALE if by_scale else OTHERWISE
+            elif split or not scaled & 1 << quad:
+                if not fit_line(&lines[lane], problem, w, shift, scale, least, largest, least, 0, FIT_TRIALS):
+                    scaled |= 1 << quad
+                    split = False
+                below[lane] = lines[lane]
+        how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
         kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
         for row in range(2):
             if job.window:
@@ -356,10 +389,20 @@ cdef void pack_pairs(
             continue
         for lane in range(VECTOR_BYTES):
             vectors = block + lane
-            vectors[QUADS * PAIRS_SCALED * LANES] = scaled
-            (<float *> vectors)[QUADS * PAIRS_ADDED * LANES] = scale_bits()
+            if how == BY_SPLIT:
+                (<float *> vectors)[QUADS * PAIRS_ZERO * LANES] = 8388608 + lines[lane].shift
+                (<float *> vectors)[QUADS * PAIRS_MOVED * LANES] = below[lane].shift - lines[lane].shift
+                (<float *> vectors)[QUADS * PAIRS_BELOW * LANES] = below[lane].offset
+            else:
+                vectors[QUADS * PAIRS_SCALED * LANES] = problem.output_zero_point if lane >= LANES else scaled * ROUNDED if rounded else scaled
+                (<float *> vectors)[QUADS * PAIRS_ADDED * LANES] = 12582912 if rounded else scale_bits()
+                (<float *> vectors)[QUADS * PAIRS_ROUNDED * LANES] = (<float *> vectors)[QUADS * PAIRS_SCALE * LANES]
             vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], FLOAT_BITS)
-            if scaled & 1 << lane // LANES:
+            if how == BY_SCALE and scaled & 1 << lane // LANES and rounded:
+                vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], 1 << 22)
+                (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = 1
+                (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = -12582912
+            elif how == BY_SCALE and scaled & 1 << lane // LANES:
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = -8388608 * (<float *> vectors)[QUADS * PAIRS_SCALE * LANES]
             else:
                 vectors[QUADS * PAIRS_BIAS * LANES] = wrapping_add(vectors[QUADS * PAIRS_BIAS * LANES], lines[lane].shift)

@@ -289,7 +289,8 @@ cdef void pack_quads(
         # Channels come again in a flat run.
         if by_line and (lane == channel or not job.flat):
             by_line = fit_line(
-                &lines[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift, (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest)
+                &lines[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift, (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest,
+                least, 0, FIT_TRIALS)
     job.rescaling = LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
     for lane in range(job.blocks * VECTOR_BYTES if by_line else 0):
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES

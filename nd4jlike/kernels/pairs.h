@@ -11,14 +11,17 @@
 
 enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 
-/* How sums become bytes: by a line through all of them (ADR 0006), some of the QUADS by XNNPACK's scale where a clamp hides what is below zero, or in any
+/* How sums become bytes: by a line through all of them (ADR 0006), some of the QUADS by XNNPACK's scale, by a line each above and below zero, or in any
  * other way. */
-enum { OTHERWISE, BY_LINE, BY_SCALE };
+enum { OTHERWISE, BY_LINE, BY_SCALE, BY_SPLIT };
 
 /* Vectors of each of the QUADS sums before the weights of a block. */
 enum { PAIRS_BIAS, PAIRS_SCALE, PAIRS_OFFSET, PAIRS_MULTIPLIER, PAIRS_LEFT, PAIRS_RIGHT, PAIRS_CONSTANTS };
-/* Instead, by a line or a scale: a bit for each of the QUADS sums that go by scale; what is added to these. */
-enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT };
+/* Instead, by a line or a scale: a bit for each of the QUADS sums that go by scale where a clamp hides what is below zero, 1 << quad, or not,
+ * ROUNDED << quad, and the zero point; what is added to these; their scale, if rounded. */
+enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT, PAIRS_ROUNDED = PAIRS_RIGHT, ROUNDED = 16 };
+/* Split: the first bits that are not below zero, what is added to those below, and their offset. */
+enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PAIRS_RIGHT };
 
 /* How sums are rescaled otherwise. */
 enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };

@@ -130,14 +130,21 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
                 : [c_] "v"(c[quad]), WINDOW_OPERANDS(quad, 2, stride == 1 ? 2 : 1) \
                 : "memory"); \
     if (rescaling != OTHERWISE) { \
-        WINDOW_LINE(sums[quad], quad) \
-        if (rows == 2) \
-            WINDOW_LINE(sums[QUADS + quad], quad) \
+        if (rescaling == BY_SPLIT) { \
+            WINDOW_SPLIT(sums[quad], quad) \
+            if (rows == 2) \
+                WINDOW_SPLIT(sums[QUADS + quad], quad) \
+        } else { \
+            WINDOW_LINE(sums[quad], quad) \
+            if (rows == 2) \
+                WINDOW_LINE(sums[QUADS + quad], quad) \
+        } \
         if (rescaling == BY_SCALE && rows == 2) \
-            __asm__(WINDOW_SKIP "vaddps %c[at](%[block]), %[s], %[s]\n\tvaddps %c[at](%[block]), %[t], %[t]\n.Lon_line%=:" \
+            __asm__(WINDOW_SKIP WINDOW_ROUND("%[s]") WINDOW_ROUND("%[t]") WINDOW_ADD WINDOW_TO("%[s]") WINDOW_TO("%[t]") ".Lon_line%=:" \
                     : [s] "+v"(sums[quad]), [t] "+v"(sums[QUADS + quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
         else if (rescaling == BY_SCALE) \
-            __asm__(WINDOW_SKIP "vaddps %c[at](%[block]), %[s], %[s]\n.Lon_line%=:" : [s] "+v"(sums[quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
+            __asm__(WINDOW_SKIP WINDOW_ROUND("%[s]") WINDOW_ADD WINDOW_TO("%[s]") ".Lon_line%=:" \
+                    : [s] "+v"(sums[quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
         if (quad % 2) { \
             WINDOW_WORDS(sums[quad - 1], sums[quad]); \
             if (rows == 2) \
@@ -145,8 +152,27 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
         } \
     }
 #define WINDOW_LINE(sum, quad) __asm__("vfmadd213ps %2, %1, %0" : "+v"(sum) : "v"(scales[quad]), "v"(offsets[quad]));
-#define WINDOW_SKIP "test %[bit], %[scaled]\n\tjz .Lon_line%=\n\t"
-#define WINDOW_SCALED(quad) [scaled] "r"(scaled), [bit] "i"(1 << quad), [block] "r"(block), [at] "i"(QUADS * PAIRS_ADDED * VECTOR_BYTES)
+#define WINDOW_SPLIT(sum, quad) \
+    { \
+        vf32 offset_; \
+        __mmask16 below; \
+        __asm__("vcmpps $1, %c[zero](%[block]), %[s], %[k]\n\tvaddps %c[moved](%[block]), %[s], %[s]%{%[k]%}\n\t" \
+                "vblendmps %c[lower](%[block]), %[upper], %[o]%{%[k]%}\n\tvfmadd213ps %[o], %[scale], %[s]" \
+                : [s] "+v"(sum), [o] "=&v"(offset_), [k] "=&Yk"(below) \
+                : [scale] "v"(scales[quad]), [upper] "v"(offsets[quad]), [block] "r"(block), [zero] "i"((QUADS * PAIRS_ZERO + quad) * VECTOR_BYTES), \
+                  [moved] "i"((QUADS * PAIRS_MOVED + quad) * VECTOR_BYTES), [lower] "i"((QUADS * PAIRS_BELOW + quad) * VECTOR_BYTES) \
+                : "memory"); \
+    }
+/* Of a rounded one, the line has made the sum itself: its product with the scale is rounded, then to a whole number, as the rule says. */
+#define WINDOW_SKIP "test %[bits], %[scaled]\n\tjz .Lon_line%=\n\ttest %[rounded], %[scaled]\n\tjz .Ladd%=\n\t"
+#define WINDOW_ROUND(sum) \
+    "vmulps %c[by](%[block]), " sum ", " sum "\n\tvaddps %c[at](%[block]), " sum ", " sum "\n\tvpaddd %c[point](%[block]), " sum ", " sum "\n\t"
+#define WINDOW_ADD "jmp .Lon_line%=\n.Ladd%=:\n\t"
+#define WINDOW_TO(sum) "vaddps %c[at](%[block]), " sum ", " sum "\n\t"
+#define WINDOW_SCALED(quad) \
+    [scaled] "r"(scaled), [bits] "i"((1 + ROUNDED) << quad), [rounded] "i"(ROUNDED << quad), [block] "r"(block), \
+        [at] "i"((QUADS * PAIRS_ADDED + quad) * VECTOR_BYTES), [by] "i"((QUADS * PAIRS_ROUNDED + quad) * VECTOR_BYTES), \
+        [point] "i"((QUADS * PAIRS_SCALED + 1) * VECTOR_BYTES)
 #define WINDOW_WORDS(a, b) __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(a) : "v"(b), "v"(swapped), "Yk"(odd))
 
 /* The outputs at three columns. Half of the products come before the next columns' cells, which take the place of those that are done with, half after
@@ -284,18 +310,25 @@ WINDOW_KERNEL(1, HALVES, OTHERWISE, OTHERWISE, 0)
 WINDOW_KERNEL(1, PART, OTHERWISE, OTHERWISE, 0)
 WINDOW_KERNEL(2, HALVES, OTHERWISE, OTHERWISE, 0)
 WINDOW_KERNEL(2, PART, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(1, HALVES, BY_SPLIT, BY_SPLIT, 0)
+WINDOW_KERNEL(1, PART, BY_SPLIT, BY_SPLIT, 0)
+WINDOW_KERNEL(2, HALVES, BY_SPLIT, BY_SPLIT, 0)
+WINDOW_KERNEL(2, PART, BY_SPLIT, BY_SPLIT, 0)
 /* By a line, too. */
 WINDOW_KERNEL(1, WHOLE, AHEAD, BY_SCALE, 1)
 WINDOW_KERNEL(2, WHOLE, AHEAD, BY_SCALE, 1)
 
-#define WINDOW_CHOICE(stride, kind, other) {window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_LINE, window_##stride##_##kind##_BY_SCALE}
+#define WINDOW_CHOICE(stride, kind, other) \
+    { \
+        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_LINE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
+    }
 #define WINDOW_CHOICES(stride) {WINDOW_CHOICE(stride, WHOLE, PART), WINDOW_CHOICE(stride, HALVES, HALVES), WINDOW_CHOICE(stride, PART, PART)}
 
 /* `ahead`: for images beyond the second-level cache. */
 WORD PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 {
-    static const PairsKernel table[2][3][3] = {WINDOW_CHOICES(1), WINDOW_CHOICES(2)};
-    if (ahead && kind == WHOLE && rescaling != OTHERWISE)
+    static const PairsKernel table[2][3][4] = {WINDOW_CHOICES(1), WINDOW_CHOICES(2)};
+    if (ahead && kind == WHOLE && (rescaling == BY_LINE || rescaling == BY_SCALE))
         return stride == 1 ? window_1_WHOLE_AHEAD : window_2_WHOLE_AHEAD;
     return table[stride - 1][kind][rescaling];
 }
