@@ -344,7 +344,11 @@ WORD vhalves brain_of_f32(vf32 value)
     return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
 }
 
+#if VECTOR_BYTES == 64 /* Which gcc converts by halves. */
+WORD vf32 f32_of_brain(vhalves brain) { return (vf32)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)brain), 16); }
+#else
 WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
+#endif
 
 WORD vhalves half_of_f32(vf32 value)
 {
@@ -461,12 +465,20 @@ WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, in
     vhalves halves;
     if (element == FLOAT32)
         return load_spread_f32((const float *)source, index, count);
-    /* Without masks a part of a vector goes through memory: not the one input of a whole vector, as multipliers have it. */
-    if (VECTOR_BYTES == 32 && count == 1) {
-        halves = (vhalves){0} + *(const uint16_t *)source;
-        return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
-    }
+#if VECTOR_BYTES == 64
     halves = load_part_halves(source, count);
+    if (element == BFLOAT16) /* Each into the upper half of its lane. */
+        return (vf32)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, (__m512i)(index << 16), _mm512_castsi256_si512((__m256i)halves));
+#elif VECTOR_BYTES == 32
+    if (count == 1) /* As multipliers have it. */
+        return element == FLOAT16 ? f32_of_half((vhalves)_mm_set1_epi16(*(const int16_t *)source)) : (vf32)splat_i32(*(const uint16_t *)source << 16);
+    /* Masks know pairs: the last one, which may have none, goes to lane 7. */
+    halves = (vhalves)_mm_maskload_epi32((const int *)source, _mm_cmpgt_epi32(_mm_set1_epi32((int)count / 2), _mm_setr_epi32(0, 1, 2, 3)));
+    halves = (vhalves)_mm_insert_epi16((__m128i)halves, ((const int16_t *)source)[count - 1], 7);
+    index = (vi32)SELECT(index == (int)count - 1, splat_i32(7), index);
+#else
+    halves = load_part_halves(source, count);
+#endif
     return __builtin_shuffle(element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves), index);
 }
 

@@ -355,7 +355,7 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
         element == FLOAT64 ? NULL : CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
         IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
         IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
-        IF_CHOSEN((taps) == 3 && WHOLE_TILES(taps, element), spread_whole, taps, stride, 4, element), \
+        IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
         WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
         IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
