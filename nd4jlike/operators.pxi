@@ -30,6 +30,7 @@ cdef dict _results = {}  # ufunc and types of its operands: the element type of 
 cdef object plain_call(object ufunc, tuple inputs, object out):
     """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, plain ones also beside
     what NumPy broadcasts to them, numbers. NotImplemented: another call."""
+    cdef bint tailed
     cdef NdArray model = None, target
     cdef list views = [], types = [ufunc]
     if ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
@@ -70,14 +71,24 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             if len(_results) >= 1000:
                 _results.clear()
             _results[key] = dtype
-    if has_short_rows(&model.descriptor.layout):
+    tailed = has_tail(&model.descriptor.layout)
+    if tailed or has_short_rows(&model.descriptor.layout):
         found = computed_through(ufunc, inputs, model, out, dtype)
-        if found is not NotImplemented:
+        if tailed or found is not NotImplemented:
             return found
     if out is None:
         target = laid_out_like(model, dtype, True, False)
     ufunc(*views, out=elements(target))
     return target
+
+
+cdef bint has_tail(const Layout *layout) noexcept:
+    """Whether the last blocks are not whole."""
+    cdef int i
+    for i in range(layout.block_count):
+        if layout.shape[layout.block_axes[i]] % block_of(layout, layout.block_axes[i]):
+            return True
+    return False
 
 
 cdef bint has_short_rows(const Layout *layout) noexcept:
@@ -168,11 +179,9 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
 
 
 cdef bint is_simple(NdArray x, NdArray model):
-    """Whether NumPy has a view of the elements of `x`, in whole blocks at least; and its shape and blocks are those of `model`, if there is one."""
+    """Whether NumPy has a view of the cells of `x`, and its shape and blocks are those of `model`, if there is one."""
     cdef ShapeDescriptor layout = x.descriptor
     if layout.layout.rank == 0 or not isinstance(layout.dtype, np.dtype):
-        return False
-    if layout.layout.block_count and layout.exploded().layout.length != layout.layout.length:
         return False
     return model is None or x is model or same_extents(&layout.layout, &model.descriptor.layout)
 

@@ -621,6 +621,7 @@ SHORT_ROWS = {
     "halo": lambda dtype: nd.create((2, 16, 14, 14), dtype=dtype, paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1)),
     "pitch": lambda dtype: nd.create((1, 20, 21, 24), dtype=dtype, paddings=(0, 0, 0, 8)),
     "front": lambda dtype: nd.create((6, 9, 100), dtype=dtype, order="f", paddings=(5, 1, 0), padding_offsets=(5, 0, 0)),
+    "tail": lambda dtype: NdArray(ShapeDescriptor.from_tag((1, 35, 14, 14), "nChw8c", dtype)),
     "blocked": lambda dtype: NdArray(ShapeDescriptor.from_tag((1, 32, 14, 14), "nChw8c", dtype, (0, 8, 1, 3), (0, 8, 0, 2))),
 }
 ALONG = (
