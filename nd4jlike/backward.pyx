@@ -1,6 +1,5 @@
 """Gradients of a depthwise convolution: by its input, its weights and its bias (ADR 0018)."""
 
-from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY
 from libc.stdlib cimport free
@@ -10,7 +9,7 @@ from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport ShapeDescriptor
 from nd4jlike.kernels.gradients cimport GradientTable
 from nd4jlike.kernels.problem cimport FLOAT32, Family, KernelTable, Problem, Requantization
-from nd4jlike.ndarray cimport NdArray, as_ndarray, unwritten
+from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 from collections import namedtuple
@@ -549,9 +548,7 @@ cdef list outputs(object out, tuple needs, tuple shapes, list inputs):
             continue
         if name not in needs:
             raise LayoutError(f"out must be None for what is not needed: {name}, needs={needs}")
-        if not isinstance(given, NdArray) and not PyObject_CheckBuffer(given):
-            raise LayoutError(f"out must be an NdArray or export a buffer: a {type(given).__name__} for {name}")
-        array = as_ndarray(given)
+        array = as_output(f"out for {name}", given)
         check_plain(f"out for {name}", array.descriptor, len(shape))
         if array.shape != shape:
             raise LayoutError(f"out for {name} must have its shape, {shape}: {array.shape}")

@@ -1,7 +1,7 @@
 """Buffer: bytes with an owner (ADR 0002)."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 
@@ -52,7 +52,8 @@ cdef class Buffer:
 
     @property
     def address(self):
-        """Address of the first byte."""
+        """Address of the first byte; who has it can write the padding, so the buffer is `shared` from then on."""
+        self.shared_with_others = self.shared_with_others or not self.readonly
         return <uintptr_t> self.data
 
     @property
@@ -120,7 +121,7 @@ cdef Buffer wrap(object exporter):
         return ours
     try:
         held = memoryview(exporter)
-        PyObject_GetBuffer(held, &view, PyBUF_SIMPLE)
+        PyObject_GetBuffer(held, &view, PyBUF_ANY_CONTIGUOUS)
     except TypeError:
         raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export a buffer; wrapped memory needs the buffer protocol") from None
     except (BufferError, ValueError) as error:

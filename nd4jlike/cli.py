@@ -7,6 +7,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import platform
 import signal
@@ -526,7 +527,16 @@ def _version(package: str) -> str | None:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2, allow_nan=False))
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Write what JSON has no number for as text: inf, -inf, nan."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _console(**options: Any) -> Any:

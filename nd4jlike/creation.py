@@ -8,7 +8,7 @@ import numpy as np
 
 from nd4jlike import dtypes
 from nd4jlike.descriptor import ShapeDescriptor
-from nd4jlike.errors import UnsupportedLayoutError
+from nd4jlike.errors import LayoutError, UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
 from nd4jlike.ndarray import _from_dlpack as open_capsule
 from nd4jlike.ndarray import _like as laid_out_like
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-_SHARING = (NdArray, np.ndarray, np.generic)  # types that share their memory
+_SHARING = (NdArray, np.ndarray)  # types that share their memory
 
 
 def create(
@@ -202,13 +202,17 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **paddi
     return full(shape, 1, dtype, order, **padding)
 
 
-def arange(*args: float, dtype: _DTypeLike = "float32") -> NdArray:
+def arange(start: float | None = None, stop: float | None = None, step: float = 1, *, dtype: _DTypeLike = "float32") -> NdArray:
     """Create a vector of evenly spaced values.
 
     Parameters
     ----------
-    *args : float
-        ``stop``, ``start, stop`` or ``start, stop, step``, as `numpy.arange` takes them.
+    start : float, optional
+        The first value, default 0; alone it is `stop`, as `numpy.arange` has it.
+    stop : float
+        Where the values end, itself left out.
+    step : float, optional
+        From one to the next.
     dtype : dtype, optional
         Element type.
 
@@ -216,13 +220,22 @@ def arange(*args: float, dtype: _DTypeLike = "float32") -> NdArray:
     -------
     NdArray
 
+    Raises
+    ------
+    LayoutError
+        Without an end, or with a step of 0.
+
     Examples
     --------
     >>> import nd4jlike as nd
     >>> nd.arange(1, 7, 2, dtype="int32")
     NdArray([1, 3, 5], shape=(3,), dtype=int32, layout='a')
     """
-    values = np.arange(*args)
+    if stop is None:
+        start, stop = None, start
+    if stop is None or step == 0:
+        raise LayoutError(f"values need an end, and steps that reach it: start={start}, stop={stop}, step={step}")
+    values = np.arange(0 if start is None else start, stop, step)
     made = empty(values.shape, dtype)
     made[...] = values.astype(np.float32) if isinstance(made.dtype, dtypes.BFloat16) else values.astype(made.dtype)
     return made
@@ -367,7 +380,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     >>> float(base[1, 2])
     5.0
     """
-    shares = isinstance(obj, _SHARING) or hasattr(obj, "__array_interface__") or _exports_buffer(obj)
+    shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
     if copy is False and not shares:
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no memory to share, and copy=False forbids a copy")
     found = wrap_array(obj)
@@ -402,12 +415,12 @@ def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
     return asarray(obj, copy=True, dtype=dtype)
 
 
-def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> NdArray:
+def from_dlpack(obj: Any, *, device: Any = None, copy: bool | None = None) -> NdArray:
     """Make an array of the memory of another library, by its DLPack capsule.
 
     Parameters
     ----------
-    x : object
+    obj : object
         With ``__dlpack__`` and ``__dlpack_device__``: arrays of NumPy, torch, JAX, ...; its memory is that of the CPU.
     device : {None, 'cpu'}, optional
         As in the array API standard.
@@ -439,16 +452,16 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> NdAr
     """
     if device not in (None, "cpu"):
         raise UnsupportedLayoutError(f"arrays are on the CPU: device={device!r}")
-    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise UnsupportedLayoutError(f"a {type(x).__name__} has no __dlpack__ and __dlpack_device__")
-    kind, number = x.__dlpack_device__()
+    if not hasattr(obj, "__dlpack__") or not hasattr(obj, "__dlpack_device__"):
+        raise UnsupportedLayoutError(f"a {type(obj).__name__} has no __dlpack__ and __dlpack_device__")
+    kind, number = obj.__dlpack_device__()
     if kind != 1:
-        raise UnsupportedLayoutError(f"the memory of a {type(x).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")
+        raise UnsupportedLayoutError(f"the memory of a {type(obj).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")
     try:
-        capsule = x.__dlpack__(max_version=(1, 0))
+        capsule = obj.__dlpack__(max_version=(1, 0))
     except TypeError:  # producers from before version 1.0
-        capsule = x.__dlpack__()
-    found = open_capsule(x, capsule)
+        capsule = obj.__dlpack__()
+    found = open_capsule(obj, capsule)
     return found.copy() if copy else found
 
 

@@ -1,7 +1,6 @@
 """Depthwise convolution: checks, geometry, a plan, one kernel call (ADR 0005, 0006)."""
 
 cimport cython
-from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
@@ -11,7 +10,7 @@ from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
     ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family,
     KernelTable, Problem, Requantization)
-from nd4jlike.ndarray cimport NdArray, as_ndarray, unwritten
+from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 import numpy as np
@@ -252,6 +251,7 @@ cdef class DepthwiseConv2d:
     cdef const Family *_family
     # By (descriptor of x, descriptor of out, whether the padding of x is read, lead of the channels), oldest first.
     cdef dict _launches
+    cdef object __weakref__
     # Height, width and channels of the image that was looked at last, and what `_walk` found.
     cdef tuple _walked
     # By descriptor of x: that of the result where no out is given.
@@ -284,6 +284,8 @@ cdef class DepthwiseConv2d:
             raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
         self._quantization = quantization
         self.output_dtype = self.dtype
+        if quantization is not None and weights.size == 0:
+            raise LayoutError(f"weights must have elements: shape {weights.shape}", ShapeStatus.INCORRECT_SHAPE)
         if quantization is not None:
             self._widest_weight = max(int(weights.max()) - quantization.weights_zero_point, quantization.weights_zero_point - int(weights.min()) - 1)
         if quantization is not None and not isinstance(quantization.output, tuple):
@@ -323,7 +325,7 @@ cdef class DepthwiseConv2d:
         if out is None:
             target = out = unwritten(self._result_descriptor(source.descriptor))
         else:
-            target = out if type(out) is NdArray else wrapped_output(out)
+            target = out if type(out) is NdArray else as_output("out", out)
         cdef _Launch launch = self._launch_of(source, target)
         cdef const char *x_data = source.data()
         cdef char *y_data = target.data()
@@ -520,7 +522,7 @@ cdef class DepthwiseConv2d:
         if y.shape != expected:
             raise LayoutError(f"out must have shape {expected} for an input of shape {x.shape}: {y.shape}")
         for i in range(4):
-            if target.shape[i] > 1 and target.strides[i] == 0:
+            if target.shape[i] > 1 and target.strides[i] == 0 and target.length:
                 raise LayoutError(f"out must have a cell for each element: strides {y.strides} of shape {y.shape}", ShapeStatus.ZERO_STRIDE)
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
 
@@ -752,13 +754,6 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
     """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too."""
     return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE if nbytes > last_level_bytes() // 16 else IN_CACHE
-
-
-cdef NdArray wrapped_output(object out):
-    """The output; a copy would be written in its place."""
-    if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
-        raise LayoutError(f"out must be an NdArray or export a buffer: a {type(out).__name__}")
-    return as_ndarray(out)
 
 
 cdef ShapeDescriptor descriptor_of(object x_or_descriptor):

@@ -299,13 +299,16 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
     layout.rank = len(shape)
     layout.block_count = len(inner_blocks)
     layout.offset = offset
-    for i in range(layout.block_count):
-        layout.block_axes[i], layout.block_sizes[i] = inner_blocks[i]
-    for i in range(layout.rank):
-        layout.shape[i] = shape[i]
-        layout.strides[i] = strides[i]
-        layout.paddings[i] = paddings[i]
-        layout.padding_offsets[i] = padding_offsets[i]
+    try:
+        for i in range(layout.block_count):
+            layout.block_axes[i], layout.block_sizes[i] = inner_blocks[i]
+        for i in range(layout.rank):
+            layout.shape[i] = shape[i]
+            layout.strides[i] = strides[i]
+            layout.paddings[i] = paddings[i]
+            layout.padding_offsets[i] = padding_offsets[i]
+    except OverflowError:
+        raise LayoutError(f"the buffer outgrows the signed machine word: shape={shape}, paddings={paddings}, strides={strides}", ShapeStatus.OVERFLOW) from None
     if axes is None:
         order_by_strides(layout)
     else:
@@ -1446,7 +1449,8 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
             axis += 1
     part.rank = rank
     for axis in range(layout.rank):
-        even[axis] = even[axis] or empty  # any strides say where no elements are
+        if empty and not even[axis]:
+            even[axis], plain_strides[axis] = True, 0  # any stride says where no elements are
         if not stays[axis] and not even[axis]:
             raise not_in_place(self, axis, key)
 
@@ -1510,11 +1514,13 @@ cdef tuple extents_for(ShapeDescriptor self, object shape):
             open = axis
         else:
             raise LayoutError(f"cannot reshape {self.shape} to {sizes}: extents are 0 or more, and one may be -1", ShapeStatus.INCORRECT_SHAPE)
-    if open >= 0 and count:
+    if open >= 0 and count == 0:
+        raise LayoutError(f"cannot reshape {self.shape} to {sizes}: beside an extent of 0, -1 may stand for any", ShapeStatus.INCORRECT_SHAPE)
+    if open >= 0:
         sizes = (*sizes[:open], length // count, *sizes[open + 1 :])
         count *= length // count
-    if count != length or (open >= 0 and not count):
-        raise LayoutError(f"cannot reshape {self.shape} to {sizes}: {length} elements stay as many", ShapeStatus.INCORRECT_SHAPE)
+    if count != length:
+        raise LayoutError(f"cannot reshape {self.shape} to {sizes}: the number of elements, {length}, stays as it is", ShapeStatus.INCORRECT_SHAPE)
     return sizes
 
 

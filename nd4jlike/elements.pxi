@@ -196,9 +196,12 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
 cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:
     cell = np.zeros((), dtypes.bits_dtype(dtype))
     try:
-        np.copyto(cell, encoded(dtype, value), casting="same_kind")
-    except (TypeError, ValueError) as error:
+        bits = encoded(dtype, value)
+        np.copyto(cell, bits, casting="same_kind")
+    except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"padding value {value!r} is no {dtype}: {error}") from None
+    if cell.dtype.kind in "iu" and cell != bits:
+        raise DTypeError(f"padding value {value!r} is no {dtype}: it wraps to {cell}")
     return int.from_bytes(cell.tobytes(), "little")
 
 

@@ -375,6 +375,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.full_like: _like_function(creation.full_like),
     np.copy: _copy,
     np.reshape: _reshape,
+    np.ravel: lambda a, order="C": a.ravel() if isinstance(a, NdArray) and order == "C" else NotImplemented,
     np.transpose: _method("transpose"),
     np.swapaxes: _moved(np.swapaxes),
     np.moveaxis: _moved(np.moveaxis),

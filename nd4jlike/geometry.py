@@ -81,7 +81,9 @@ class Window(NamedTuple):
                 lead, trail = self.padding[axis]
                 total = lead + trail
                 count = (extent + total - window) // stride + 1
-            if extent < 1 or count < 1:
+            if extent < 1:
+                raise LayoutError(f"no window fits: the {name} of the image is {extent}, it must be 1 or more")
+            if count < 1:
                 raise LayoutError(
                     f"no window fits: the {name} of the image and its padding must reach a window's, "
                     f"{extent} + {total} < ({self.kernel[axis]} - 1) * {self.dilation[axis]} + 1 = {window}"

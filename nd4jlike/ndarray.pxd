@@ -32,5 +32,8 @@ cdef NdArray unwritten(ShapeDescriptor descriptor)
 # NdArray as it is; anything that exports a buffer wrapped zero-copy. Others, and copies, are for `nd4jlike.asarray`.
 cdef NdArray as_ndarray(object x)
 
+# Memory of the caller to write to, `name` in what is said of it; a copy would be written in its place.
+cdef NdArray as_output(str name, object out)
+
 # The bits of one element that holds `value`, zero-extended.
 cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF

@@ -13,6 +13,7 @@ from cpython.buffer cimport (
     PyBUF_WRITABLE,
     PyBUF_WRITE,
     PyBuffer_Release,
+    PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -46,6 +47,8 @@ cdef enum:
     BITS = -1  # no conversion: the bits stay
     NONE = -2  # no conversion does it
 
+cdef ShapeDescriptor NOTHING = ShapeDescriptor("float32", "c", (0,))
+cdef Buffer NO_BYTES = allocate(0, 0, ALIGNMENT, True)
 cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, codes = dtypes.codes
 
 
@@ -280,6 +283,12 @@ cdef NdArray as_ndarray(object x):
     return made
 
 
+cdef NdArray as_output(str name, object out):
+    if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
+        raise LayoutError(f"{name} must be an NdArray or export a buffer: a {type(out).__name__}")
+    return as_ndarray(out)
+
+
 class _NoInterface(UnsupportedLayoutError, AttributeError):
     """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
 
@@ -334,10 +343,14 @@ cdef class NdArray(_Operators):
            [4., 5., 6., 0.]], dtype=float32)
     """
 
+    def __cinit__(self):
+        # Whoever forgets `__init__` has an array without elements.
+        self.descriptor, self.buffer = NOTHING, NO_BYTES
+
     def __init__(self, ShapeDescriptor descriptor not None, buffer=None):
         cdef Buffer memory
         cdef Py_ssize_t itemsize = descriptor.layout.itemsize
-        if self.descriptor is not None:
+        if self.descriptor is not NOTHING:
             raise AttributeError("an NdArray keeps its descriptor and buffer; make a new one")
         needed = descriptor.allocLength() * itemsize
         if buffer is None:
@@ -593,11 +606,12 @@ cdef class NdArray(_Operators):
         return elements(self).view(carrier)
 
     def __array__(self, dtype=None, copy=None):
-        if dtype is None or np.dtype(dtype) == dtypes.numpy_dtype(self.descriptor.dtype):
+        wanted = None if dtype is None else np.dtype(dtype)
+        if wanted is None or (wanted.name == "bfloat16" if self.descriptor.dtype is BFLOAT16 else wanted == self.descriptor.dtype):
             return self.to_numpy(copy)
         if copy is False:
-            raise ValueError(f"a conversion from {self.descriptor.dtype} to {np.dtype(dtype)} needs a copy, and copy=False forbids it")
-        return self.to_numpy().astype(dtype)
+            raise ValueError(f"a conversion from {self.descriptor.dtype} to {wanted} needs a copy, and copy=False forbids it")
+        return decoded(self).astype(wanted) if self.descriptor.dtype is BFLOAT16 else self.to_numpy().astype(wanted)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         outs = kwargs.get("out", (None,))
@@ -677,6 +691,9 @@ cdef class NdArray(_Operators):
         if self.ndim == 0:
             raise TypeError("an array without axes has no length")
         return self.descriptor.shape[0]
+
+    def __contains__(self, value):
+        return bool((self == value).any())
 
     def __iter__(self):
         if self.ndim == 0:
@@ -1047,6 +1064,11 @@ cdef class NdArray(_Operators):
 
     def __int__(self):
         return int(self.item())
+
+    def __index__(self):
+        if self.descriptor.layout.rank or self.descriptor.dtype.kind not in "iu":
+            raise DTypeError(f"only an integer without axes is an index: shape {self.descriptor.shape}, dtype {self.descriptor.dtype}")
+        return int(self)
 
     def __bool__(self):
         if self.size != 1:

@@ -5,7 +5,7 @@ cimport cython
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
 from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, block_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
-from nd4jlike.ndarray cimport NdArray, as_ndarray, element_bits, unwritten
+from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, element_bits, unwritten
 
 import operator
 
@@ -89,7 +89,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     array([-1,  1,  3,  5,  7,  9], dtype=int8)
     """
     cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
-    cdef NdArray target = None if out is None else out if type(out) is NdArray else as_ndarray(out)
+    cdef NdArray target = None if out is None else out if type(out) is NdArray else as_output("out", out)
     cdef ShapeDescriptor given = None if out is None else target.descriptor
     cdef size_t place = (<size_t> <void *> source.descriptor ^ <size_t> <void *> given ^ <size_t> <void *> layout) // 16 % CACHED_CALLS
     cdef _Call call = calls[place]
@@ -104,7 +104,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         if type(scale) in FIXED and type(zero_point) in FIXED and type(padding_value) in FIXED:
             calls[place] = call
     if type(threads) is not int or threads != 1:
-        count = number("threads", threads, operator.index)
+        count = min(number("threads", threads, operator.index), 1 << 30)
         if count < 1:
             raise LayoutError(f"threads must be at least 1: {count}")
 

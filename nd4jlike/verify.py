@@ -534,13 +534,15 @@ class _Tally:
             self.first_padded = padded
 
     def laid_out(self, shape: tuple[int, ...]) -> Any:
-        """Make an array for the input: as the plan asks for it, or exactly as large as the PAD's output; its padding holds the zero point."""
+        """Make an array for the input, its padding at the zero point: as the plan asks, with a halo that windows reach, or as large as the PAD's output."""
         first, second, third, fourth = shape
         descriptor = self.plan.input_descriptor((first, second, third, fourth))
         if self.fused is not self.layer:
             before, after = zip(*self._amounts(), strict=True)
             paddings = tuple(b + a for b, a in zip(before, after, strict=True))
             descriptor = ShapeDescriptor.paddedBufferDescriptor(self.layer.dtype, "c", shape, paddings, before)
+        else:
+            descriptor = _with_halo(self.layer, descriptor, self.plan.output_descriptor(descriptor).shape)
         x = NdArray(descriptor)
         x.fill_padding(self.zero_point)
         return x
@@ -637,7 +639,7 @@ class _Tally:
         """Give a call on many inputs at once, and how many."""
         batch = min(max(_WARM_BYTES // (self.x.nbytes + self.y.nbytes + 1), 5), 65)
         many = self.laid_out((batch * self.x.shape[0], *self.x.shape[1:]))
-        for start in range(0, many.shape[0], self.x.shape[0]):
+        for start in range(0, many.shape[0], max(self.x.shape[0], 1)):
             many[start : start + self.x.shape[0]] = self.seen
         many_out = NdArray(self.plan.output_descriptor(many))
         return lambda: self.plan(many, out=many_out), batch
@@ -645,6 +647,25 @@ class _Tally:
 
 def _padding(padding: Any, what: str) -> str:
     return padding if isinstance(padding, str) else f"{what} {(*padding[0], *padding[1])}"
+
+
+def _beyond(layer: _Layer, axis: int, extent: int, made: int) -> tuple[int, int]:
+    """How far the windows reach beyond the image before and behind it, along its rows (0) or columns (1)."""
+    missing = max((made - 1) * layer.stride[axis] + (layer.kernel[axis] - 1) * layer.dilation[axis] + 1 - extent, 0)
+    before = missing // 2 if isinstance(layer.padding, str) else layer.padding[axis][0]
+    return before, max(missing - before, 0)
+
+
+def _with_halo(layer: _Layer, descriptor: ShapeDescriptor, made: tuple[int, ...]) -> ShapeDescriptor:
+    """Add the halo that windows reach where a plan does not ask for it."""
+    before, after = list(descriptor.padding_offsets), [p - o for p, o in zip(descriptor.paddings, descriptor.padding_offsets, strict=True)]
+    for side, axis in enumerate(AXES[layer.data_format][1:3]):
+        reach = _beyond(layer, side, descriptor.shape[axis], made[axis])
+        before[axis], after[axis] = max(before[axis], reach[0]), max(after[axis], reach[1])
+    order = descriptor.axes
+    figures = [tuple(values[axis] for axis in order) for values in (descriptor.shape, [b + a for b, a in zip(before, after, strict=True)], before)]
+    hosted = ShapeDescriptor.paddedBufferDescriptor(descriptor.dtype, "c", *figures)
+    return hosted.permute([order.index(axis) for axis in range(descriptor.rank)])
 
 
 def _larger(so_far: float, values: _Array) -> float:
@@ -673,10 +694,8 @@ def _float64(layer: _Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[n
     padded, taps = x.astype(np.float64).transpose(axes), []
     made = tuple(output_shape[axis] for axis in axes)
     for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):
-        reach = (made[axis] - 1) * stride + (kernel - 1) * dilation + 1
-        missing = max(reach - padded.shape[axis], 0)
-        before = missing // 2 if isinstance(layer.padding, str) else layer.padding[axis - 1][0]
-        padded = np.pad(padded, [(before, max(missing - before, 0)) if a == axis else (0, 0) for a in range(4)])
+        sides = _beyond(layer, axis - 1, padded.shape[axis], made[axis])
+        padded = np.pad(padded, [sides if a == axis else (0, 0) for a in range(4)])
         taps.append([slice(t * dilation, t * dilation + (made[axis] - 1) * stride + 1, stride) for t in range(kernel)])
 
     shape = (*made[:3], layer.channels, layer.multiplier)

@@ -454,6 +454,8 @@ def test_d16_blocked_axes():
     for key in ((0, slice(0, 12)), (0, slice(3, None)), (0, slice(None, None, -1))):
         with pytest.raises(UnsupportedLayoutError, match="reorder"):
             d.subarray(key)
+    hosted = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c", "float32", (0, 0, 2, 2), (0, 0, 1, 1))
+    assert hosted.subarray((slice(0), slice(None, None, -1))).shape == (0, 17, 5, 4)
 
 
 @given(st.one_of(padded_descriptors(), tagged_descriptors()), st.data())
@@ -514,11 +516,11 @@ def test_d24_axes_that_stay():
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((4, 2), "6 elements stay as many"),
+        ((4, 2), "number of elements, 6, stays"),
         ((-1, -1), "one may be -1"),
         ((-2, 3), "0 or more"),
-        ((-1, 4), "6 elements"),
-        ((-1, 0), "6 elements"),
+        ((-1, 4), "number of elements, 6"),
+        ((-1, 0), "beside an extent of 0"),
         ((1,) * 33, "beyond 32"),
         (None, "it must hold integers"),
     ],
@@ -527,6 +529,37 @@ def test_d24_what_is_no_shape(shape, message):
     """D24: `reshape` reads indices in c order, of as many elements."""
     with pytest.raises(LayoutError, match=message):
         ShapeDescriptor("float32", "c", (2, 3)).reshape(shape)
+
+
+def test_d24_no_elements():
+    """D24: `reshape` reads indices in c order, of no elements too."""
+    for shape, extents, found in (((0, 3), -1, (0,)), ((0, 3), (-1, 3), (0, 3)), ((2, 0), (5, -1), (5, 0)), ((0,), (4, 0), (4, 0))):
+        assert ShapeDescriptor("float32", "c", shape).reshape(extents).shape == found
+        assert nd.zeros(shape).reshape(extents).shape == np.zeros(shape).reshape(extents).shape == found
+    assert nd.zeros((0, 3)).ravel().shape == nd.zeros((0, 3)).flatten().shape == (0,)
+
+
+BEYOND = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: padded("float32", "c", (2, 2), (0, BEYOND)),
+        lambda: padded("float32", "c", (2, 2), (BEYOND, BEYOND)),
+        lambda: nd.create((2, 2), paddings=(0, BEYOND)),
+        lambda: ShapeDescriptor.from_tag((4, 2**32, 2**32), "abc"),
+        lambda: ShapeDescriptor.from_tag((4, 2**32, 2**32), "abC8c"),
+        lambda: ShapeDescriptor("int8", "c", (4, 2**32, 2**32), axes=(0, 1, 2)),
+        lambda: ShapeDescriptor("int8", "c", (4, 2**32, 2**32), offset=1),
+        lambda: ShapeDescriptor("int8", "c", (4, 2**32, 2**32), inner_blocks=((0, 4),)),
+    ],
+)
+def test_d20_products_beyond_a_word(make):
+    """D20: sizes in bytes that outgrow the signed machine word are refused with `OVERFLOW`, whichever way they come."""
+    with pytest.raises(LayoutError) as caught:
+        make()
+    assert caught.value.status & ShapeStatus.OVERFLOW
 
 
 def test_d17_views_may_have_zero_and_negative_strides():

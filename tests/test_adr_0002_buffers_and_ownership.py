@@ -1,6 +1,7 @@
 """ADR 0002: buffers and ownership (D5, lifetimes, is in test_lifetimes.py)."""
 
 import array
+import ctypes
 import mmap
 import operator
 import os
@@ -111,7 +112,7 @@ def test_d2_asarray():
     assert nd.asarray(np.zeros(3), dtype="float32").dtype == np.float32
     assert not np.shares_memory(nd.array(base := np.zeros(3)).to_numpy(), base)
     assert nd.array(x) is not x
-    for obj, kw in (([1, 2], {}), (np.zeros(3), {"dtype": "float32"})):
+    for obj, kw in (([1, 2], {}), (np.float64(3), {}), (np.zeros(3), {"dtype": "float32"})):
         with pytest.raises(UnsupportedLayoutError, match="copy=False"):
             nd.asarray(obj, copy=False, **kw)
 
@@ -289,7 +290,7 @@ def test_d6_blocked_elements():
         (lambda x: operator.setitem(x, Ellipsis, "a"), nd.Nd4jLikeError),
         (lambda x: operator.setitem(x, Ellipsis, [[1, 2, 3], [4, 5, 1j]]), nd.DTypeError),
         (lambda x: operator.setitem(x, Ellipsis, 300), OverflowError),
-        (lambda x: x.fill_padding(300), OverflowError),
+        (lambda x: x.fill_padding(300), nd.DTypeError),
         (lambda x: x.fill_padding(0.5), nd.DTypeError),
         (lambda x: x.fill_padding([1, 2]), nd.DTypeError),
         (lambda x: x.check_padding("x"), nd.DTypeError),
@@ -401,6 +402,37 @@ def test_d9_views(d, data):
     if not shares:
         with pytest.raises(UnsupportedLayoutError, match="copy=False"):
             x.reshape(new_shape, copy=False)
+
+
+def test_d2_one_run_in_any_order():
+    """D2: any object that exports one contiguous run of bytes, whichever axis of it is the fastest."""
+    for values in (np.arange(12, dtype=np.float32).reshape(3, 4, order="F"), nd.arange(12).reshape(3, 4).T.copy()):
+        x = NdArray(ShapeDescriptor("float32", "f", values.shape), values)
+        assert np.array_equal(x.to_numpy(), np.asarray(values))
+        x[1, 2] = 99
+        assert np.asarray(values)[1, 2] == 99
+
+
+def test_d13_who_has_the_address_can_write():
+    """D13: memory whose padding was handed out writable (its address) is looked at: dirty padding never reaches a result."""
+    x = nd.create((1, 2, 4, 4), paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1))
+    x[...] = 1
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 2, 1), np.float32), data_format="NCHW")
+    expected = plan(x).to_numpy()
+    ctypes.memset(x.buffer.address, 0x42, 28)
+    assert not x.check_padding()
+    assert np.array_equal(plan(x).to_numpy(), expected)
+    assert (x + x).check_padding()
+
+
+def test_an_array_that_was_never_made():
+    """D1: elements lie in a buffer: an array whose `__init__` nobody called has none."""
+    x = NdArray.__new__(NdArray)
+    assert x.shape == (0,)
+    assert repr(x + x).startswith("NdArray(")
+    x.__init__(ShapeDescriptor("int8", "c", (2,)))
+    with pytest.raises(AttributeError):
+        x.__init__(ShapeDescriptor("int8", "c", (2,)))
 
 
 def test_d10_copies_and_conversions_keep_the_layout():

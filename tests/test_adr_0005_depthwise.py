@@ -935,6 +935,7 @@ def test_d20_an_empty_batch_gives_an_empty_result(isa):
     assert plan(np.zeros((0, 5, 6, 4), np.float32)).shape == (0, 5, 6, 8)
     out = np.zeros((0, 5, 6, 8), np.float32)
     assert plan(np.zeros((0, 5, 6, 4), np.float32), out) is out
+    assert plan(np.zeros((0, 5, 6, 4), np.float32), nd.zeros((0, 5, 6, 8))).shape == out.shape
     x = nd.NdArray(plan.input_descriptor((0, 5, 6, 4)))
     assert plan(x).shape == (0, 5, 6, 8)
 

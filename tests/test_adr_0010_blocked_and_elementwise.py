@@ -680,6 +680,34 @@ def test_d21_what_might_be_told():
     assert y.check_padding(0)
 
 
+def test_d15_ravel():
+    """D15: Functions of NumPy: `ravel` is the method, a copy of blocked arrays."""
+    x = nd.reorder(nd.arange(2 * 17 * 4).reshape(2, 17, 4), "aBc8b")
+    assert np.array_equal(np.ravel(x).to_numpy(), np.arange(2 * 17 * 4))
+
+
+def test_d14_membership_and_indices():
+    """D14: The operators are the ufuncs: `in` asks `==`; an integer without axes is an index, also of an array (D19)."""
+    x = nd.arange(6, dtype="int32").reshape(2, 3)
+    assert 5 in x
+    assert 6 not in x
+    assert [10, 20, 30][nd.asarray(np.array(2))] == 30
+    assert x[nd.asarray(np.array(1)), 2] == 5
+    for bad in (nd.ones(()), nd.ones(1, "int32")):
+        with pytest.raises(nd.DTypeError, match="an index"):
+            [1, 2][bad]
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int8", 300), ("uint8", -1), ("int8", np.int64(300)), ("uint16", 2**70)])
+def test_d5_values_that_no_cell_holds(dtype, value):
+    """D5: `check_padding` and `fill_padding` take what an element can hold; no other value is written, wrapped or found."""
+    x = nd.create((2, 2), dtype=dtype, paddings=(0, 1))
+    for act in (x.fill_padding, x.check_padding):
+        with pytest.raises(nd.DTypeError, match=f"is no {dtype}"):
+            act(value)
+    assert x.check_padding(0)
+
+
 REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any")
 
 
@@ -887,7 +915,7 @@ def test_d15_writes_go_through_and_views_are_refused():
     assert same(x.to_numpy(), values)
     assert np.concatenate([x[:1], x[1:]], out=x) is x
     assert np.array_equal(cells(memory, C8)[outside(C8)], before[outside(C8)])
-    for call in (np.flip, np.ravel, lambda a: np.broadcast_to(a, (2, *a.shape)), lambda a: np.split(a, 2)):
+    for call in (np.flip, lambda a: np.broadcast_to(a, (2, *a.shape)), lambda a: np.split(a, 2)):
         with pytest.raises(UnsupportedLayoutError, match="reorder"):
             call(x)
     assert np.atleast_1d(x) is x

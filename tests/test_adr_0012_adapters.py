@@ -76,6 +76,7 @@ def test_d8_torch_refused():
         (torch.zeros(3, requires_grad=True), "detach"),
         (torch.zeros(3, 3).to_sparse(), "layout other than torch.strided"),
         (torch.zeros(3, dtype=torch.complex64).conj(), "conjugate"),
+        (torch.ones(3, dtype=torch.complex64).conj().imag, "resolve_neg"),
         (torch.zeros(3, device="meta"), "meta"),
         (np.zeros(3), "not a ndarray"),
     ):

@@ -159,6 +159,11 @@ def test_d1_d4_there_and_back(d):
         assert not x.to_numpy().any()
 
 
+def test_d4_by_name():
+    """D4: `from_dlpack(obj, device=None, copy=None)`: by these names."""
+    assert nd.from_dlpack(obj=np.zeros(3)).shape == (3,)
+
+
 def test_d1_bfloat16():
     """D1: shows the logical elements, bfloat16 too."""
     x = nd.full((2, 3), 1.5, dtype="bfloat16")

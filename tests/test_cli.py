@@ -224,6 +224,12 @@ def test_d9_nobody_reads(model):
     assert (done.returncode, done.stderr) == (cli.BROKEN_PIPE, b"")
 
 
+def test_d10_numbers_that_json_has_not(capsys):
+    """D10: `--json` prints one JSON document, infinities and NaN as text."""
+    cli._print_json({"a": [1.5, float("inf")], "b": {"c": float("nan")}, "d": None})
+    assert json.loads(capsys.readouterr().out) == {"a": [1.5, "inf"], "b": {"c": "nan"}, "d": None}
+
+
 def test_d10_json(run, model, reference):
     """D10: `--json` prints one JSON document on standard output and nothing else there."""
     code, out, err = run("verify", model, "--json", "--seed", 7, "--runs", 1, "--threads", 2)

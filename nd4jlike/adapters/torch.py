@@ -73,8 +73,8 @@ def from_torch(tensor: Any, *, copy: bool = False) -> NdArray:
     Raises
     ------
     UnsupportedLayoutError
-        For what is no tensor, and for tensors that are elsewhere, sparse, quantized, conjugate, or need a gradient (take
-        ``tensor.detach()``).
+        For what is no tensor, and for tensors that are elsewhere, sparse, quantized, conjugate, negated (take ``tensor.resolve_neg()``),
+        or need a gradient (take ``tensor.detach()``).
     MissingLibraryError
         Without torch.
 
@@ -87,6 +87,8 @@ def from_torch(tensor: Any, *, copy: bool = False) -> NdArray:
     torch = _torch()
     if not isinstance(tensor, torch.Tensor):
         raise UnsupportedLayoutError(f"from_torch takes a torch.Tensor, not a {type(tensor).__name__}")
+    if tensor.is_neg():  # its DLPack capsule is silent about it
+        raise UnsupportedLayoutError("torch negates this tensor when it is read, which a layout cannot say: take tensor.resolve_neg()")
     try:
         return from_dlpack(tensor, copy=copy)
     except Nd4jLikeError:
