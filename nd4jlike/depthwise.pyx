@@ -39,6 +39,8 @@ cdef enum:
     NANOSECONDS_PER_THREAD = 20000
     # Below this, releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
     NANOSECONDS_TO_RELEASE = 700
+    # From here on each thread takes several pieces; where each begins costs less than waiting for one that is late.
+    NANOSECONDS_TO_CUT = 100000
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
 
@@ -540,9 +542,13 @@ cdef class DepthwiseConv2d:
         launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.rows = problem.batch * problem.out_height
         estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * launch.family.lanes)
+        if source.itemsize == 1:
+            estimate = estimate * 2 // 5
         estimate += (source.length + target.length) * source.itemsize // 40
         launch.step = min(problem.out_height, ROWS_TOGETHER)
         launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
+        if estimate < NANOSECONDS_TO_CUT:
+            launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
         extents[3] = problem.x_block or extents[3]

@@ -100,6 +100,17 @@ def test_d3_threads_follow_the_estimated_time(isa):
     assert {1, 4} < found
 
 
+def test_d3_bytes_take_less_time():
+    """D3: multiply-adds of bytes count two fifths."""
+    lanes = {"baseline": 4, "avx2": 8}.get(dispatch.available()[-1], 16)
+    quantization = nd.Quantization(input=(0.1, 0), weights=[0.1], output=(0.1, 0))
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.int8), quantization=quantization, threads=4)
+    for size in (24, 48, 96, 192):
+        elements = size * size * 32
+        parts = max(1, min(4, (elements * 9 // (3 * lanes) * 2 // 5 + 2 * elements // 40) // 20000))
+        assert f"threads   {parts} of 4, {size} rows" in plan.explain(np.zeros((1, size, size, 32), np.int8))
+
+
 def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)
