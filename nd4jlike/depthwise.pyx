@@ -241,8 +241,9 @@ cdef class DepthwiseConv2d:
     cdef str _rounding
     # Why padding around an image is of no use to this plan; empty where it is.
     cdef str _ignores_padding
-    # What made this plan, where int16 inputs may come as well; and the plan for those, once they came.
+    # What made this plan, its weights as they are packed and their own element type; and the plan for int16 inputs, once they came to one for int8.
     cdef tuple _arguments
+    cdef object _weights_dtype
     cdef DepthwiseConv2d _int16
     cdef int _widest_weight
     # The bits of the element that padding stands for.
@@ -297,10 +298,9 @@ cdef class DepthwiseConv2d:
         elif self.dtype == np.int16 and rounding == "xnnpack":
             raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
         self._bias = None if bias is None else checked_bias(bias, bias_types)
-        if dtype is None and self.dtype == np.int8:
-            options = dict(stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
-                           activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa)
-            self._arguments = weights.astype(np.int8), self._bias, options
+        options = dict(stride=self._stride, dilation=self._dilation, padding=self._padding, data_format=data_format, weights_format=weights_format,
+                       activation=activation, quantization=quantization, rounding=rounding, threads=self.threads, isa=isa, dtype=dtype)
+        self._arguments, self._weights_dtype = (weights, self._bias, options), given_dtype
         self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
         self._ignores_padding = ""
         if self._padding == ((0, 0), (0, 0)):
@@ -343,6 +343,10 @@ cdef class DepthwiseConv2d:
             launch.run(x_data, y_data)
 
         return out
+
+    def __reduce__(self):
+        weights, bias, options = self._arguments
+        return _configured, (as_ndarray(weights).astype(self._weights_dtype), bias, options)
 
     def input_descriptor(self, shape):
         """Layout that this plan reads fastest.
@@ -655,11 +659,11 @@ cdef class DepthwiseConv2d:
 
     cdef bint _leaves_to_int16(self, ShapeDescriptor x) except -1:
         """Whether `_int16` is the plan for x."""
-        if self._arguments is None or x.dtype != np.int16:
+        if x.dtype != np.int16 or self.dtype != np.int8 or self._arguments[2]["dtype"] is not None:
             return False
         if self._int16 is None:
             weights, bias, options = self._arguments
-            self._int16 = DepthwiseConv2d(weights, bias, **options, dtype="int16")
+            self._int16 = DepthwiseConv2d(weights.astype(np.int8), bias, **options | {"dtype": "int16"})
         return True
 
     cdef tuple _output_shape(self, ShapeDescriptor x):
@@ -848,6 +852,11 @@ cdef tuple four_extents(object shape):
     if len(shape) != 4:
         raise LayoutError(f"the input must have four axes: shape {shape}", ShapeStatus.INCORRECT_RANK)
     return tuple([geometry.integer("an extent of shape", extent, 0) for extent in shape])
+
+
+def _configured(weights, bias, options):
+    """Unpickle."""
+    return DepthwiseConv2d(weights, bias, **options)
 
 
 cdef object plain_numbers(object values, str name):

@@ -1,8 +1,11 @@
 """ADR 0005: the depthwise contract."""
 
+import copy
 import functools
 import itertools
 import math
+import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from nd4jlike import geometry
 from nd4jlike.kernels import dispatch
 from reference import accumulate, depthwise_float, out_size, same_padding
 from shared import conformance
+from small import numbered
 
 ISAS = dispatch.available()
 # One less than, as many as and one more than the lanes of every vector, once, twice and four times.
@@ -938,6 +942,26 @@ def test_d20_an_empty_batch_gives_an_empty_result(isa):
     assert plan(np.zeros((0, 5, 6, 4), np.float32), nd.zeros((0, 5, 6, 8))).shape == out.shape
     x = nd.NdArray(plan.input_descriptor((0, 5, 6, 4)))
     assert plan(x).shape == (0, 5, 6, 8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16"])
+def test_d21_plans_travel(dtype):
+    """D21: Plans are pickled and copied as what made them, weights, bias and options."""
+    quantized = dtype in ("int8", "uint8", "int16")
+    values = (numbered((3, 2, 5, 2)) % 7).astype(np.float32)
+    weights = nd.array(values.astype("uint8" if dtype == "uint8" else "int8" if quantized else "float32")).astype("int8" if dtype == "int16" else dtype)
+    zero_point = 0 if dtype == "int16" else 3
+    options = {"quantization": nd.Quantization(input=(0.1, zero_point), weights=[0.1], output=(0.4, zero_point))} if quantized else {}
+    bias = None if not quantized else np.arange(10, dtype=np.int64 if dtype == "int16" else np.int32)
+    plan = nd.DepthwiseConv2d(weights, bias, stride=(2, 1), padding=((1, 0), (2, 1)), data_format="NCHW", activation="relu", **options)
+    x = nd.array((numbered((2, 5, 6, 4)) % 11).astype(np.float32)).astype(dtype)
+    expected = plan(x)
+    for other in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan), weakref.ref(plan)()):
+        found = other(x)
+        assert repr(other) == repr(plan)
+        assert other.dtype == plan.dtype == x.dtype
+        assert found.tobytes() == expected.tobytes()
+        assert found.descriptor == expected.descriptor
 
 
 def test_d20_element_types_do_not_mix():
