@@ -65,6 +65,9 @@ cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) n
 # What one index of one axis adds to the offset, blocks included; nothing is checked.
 cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil
 
+# Elements of a whole block of an axis; 1 where it is not blocked.
+cdef Py_ssize_t block_product(const Layout *layout, int axis) noexcept nogil
+
 # All that follows from rank, shape, strides, axes, paddings, their offsets, blocks and offset in `self.layout`; raises as the door below does.
 cdef int derive(ShapeDescriptor self, object dtype, str order) except -1
 

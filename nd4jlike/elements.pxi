@@ -127,7 +127,7 @@ cdef int transfer(NdArray source, NdArray target, int conversion) except -1:
     return 0
 
 
-cdef int conversion_of(object source, object target):
+cdef int conversion_on_the_way(object source, object target):
     """What turns elements of one type into those of another on their way: `BITS` where nothing does, `NONE` where nothing can."""
     if source is target:
         return BITS
@@ -140,7 +140,7 @@ cdef int convert(NdArray source, NdArray target) except -1:
     """Cast all elements as NumPy does, to and from bfloat16 by way of float32; shapes are equal, the memory is not shared."""
     cdef NdArray between
     cdef object from_type = source.descriptor.dtype, to_type = target.descriptor.dtype
-    cdef int conversion = conversion_of(from_type, to_type)
+    cdef int conversion = conversion_on_the_way(from_type, to_type)
     if conversion != NONE:
         transfer(source, target, conversion)
     elif from_type is BFLOAT16 or to_type is BFLOAT16:
@@ -163,7 +163,7 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
     dtype = array.descriptor.dtype
     if places is None and isinstance(value, NdArray):
         source = value
-        conversion = conversion_of(source.descriptor.dtype, dtype)
+        conversion = conversion_on_the_way(source.descriptor.dtype, dtype)
         # Memory of our own is not shared by two buffers.
         if (conversion != NONE and source.descriptor.shape == array.descriptor.shape and source.buffer is not array.buffer
                 and source.buffer.owner is None and array.buffer.owner is None):

@@ -63,9 +63,6 @@ cdef const MoveTable *kernels() except NULL
 # Those of instruction set `isa`.
 cdef const MoveTable *kernels_of(str isa) except NULL
 
-# Elements of a whole block of an axis; 1 where it is not blocked.
-cdef Py_ssize_t block_of(const Layout *layout, int axis) noexcept nogil
-
 cdef Py_ssize_t round_up(Py_ssize_t count, Py_ssize_t step) noexcept nogil
 
 cdef void fill_with(Fill *fill, unsigned long long bits, Py_ssize_t itemsize) noexcept nogil

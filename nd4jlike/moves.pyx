@@ -10,7 +10,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
 from libc.string cimport memcpy
 
-from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout
+from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, axis_offset, block_product
 from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, RUNS_AT_ONCE, MoveTable, Patch, Runs
 
 from nd4jlike.kernels import dispatch
@@ -103,34 +103,12 @@ cdef void all_of(Box *box, const Layout *layout) noexcept nogil:
         box.end[axis] = layout.shape[axis]
 
 
-cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil:
-    """What index `index` of an axis adds to the offset of an element; offsets are sums over the axes."""
-    cdef Py_ssize_t offset = 0, step = 1
-    cdef int i
-    for i in range(layout.block_count - 1, -1, -1):
-        if layout.block_axes[i] == axis:
-            offset += index % layout.block_sizes[i] * step
-            index //= layout.block_sizes[i]
-        step *= layout.block_sizes[i]
-    return offset + index * layout.strides[axis]
-
-
-cdef Py_ssize_t block_of(const Layout *layout, int axis) noexcept nogil:
-    """Elements of a whole block of an axis; 1 where it is not blocked."""
-    cdef Py_ssize_t product = 1
-    cdef int i
-    for i in range(layout.block_count):
-        if layout.block_axes[i] == axis:
-            product *= layout.block_sizes[i]
-    return product
-
-
 cdef Py_ssize_t whole_blocks(const Layout *layout) noexcept nogil:
     """Elements, and those that whole blocks have room for."""
     cdef Py_ssize_t product = 1
     cdef int axis
     for axis in range(layout.rank):
-        product *= round_up(layout.shape[axis], block_of(layout, axis))
+        product *= round_up(layout.shape[axis], block_product(layout, axis))
     return product
 
 
@@ -459,7 +437,7 @@ cdef void walk(const Job *job, Nest *nest, int axis, Py_ssize_t source, Py_ssize
     end = edge = job.box.end[axis]
     block = 1
     if job.fills and end == job.target.shape[axis] and job.target.block_count:
-        edge = round_up(end, block_of(job.target, axis))
+        edge = round_up(end, block_product(job.target, axis))
         if job.target.block_axes[job.target.block_count - 1] == axis:
             block = job.target.block_sizes[job.target.block_count - 1]
     while at < edge:
@@ -578,7 +556,7 @@ cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t i
     layout.itemsize = itemsize
     layout.offset = 0
     for axis in range(like.rank):
-        block = block_of(like, axis)
+        block = block_product(like, axis)
         whole = whole and box.first[axis] % block == 0 and box.end[axis] % block == 0
     layout.block_count = like.block_count if whole else 0
     for i in range(layout.block_count):
@@ -586,7 +564,7 @@ cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t i
         run *= like.block_sizes[i]
     for i in range(like.rank - 1, -1, -1):
         axis = like.axes[i]
-        block = block_of(layout, axis)
+        block = block_product(layout, axis)
         layout.axes[i] = axis
         layout.shape[axis] = like.shape[axis]
         layout.strides[axis] = run
@@ -606,14 +584,14 @@ cdef void convert(const MoveTable *table, const Layout *source_layout, const cha
         extent = box.end[axis] - box.first[axis]
         count *= extent
         # Blocks stay whole while they can.
-        if not whole and extent > 1 and (slowest < 0 or extent > block_of(target_layout, axis)):
-            whole, slowest = extent > block_of(target_layout, axis), axis
+        if not whole and extent > 1 and (slowest < 0 or extent > block_product(target_layout, axis)):
+            whole, slowest = extent > block_product(target_layout, axis), axis
     if count <= CHUNK:
         if count > 0:
             convert_chunk(table, source_layout, source, target_layout, target, box, count, fill, change)
         return
     half = (box.end[slowest] - box.first[slowest] + 1) // 2
-    block = block_of(target_layout, slowest)
+    block = block_product(target_layout, slowest)
     if half >= block:
         half -= (box.first[slowest] + half) % block
     part.end[slowest] = box.first[slowest] + half

@@ -24,10 +24,11 @@ from libc.string cimport memcmp, memcpy, memset
 from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
 from nd4jlike.descriptor cimport (
-    MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, derive, extents_for, make_descriptor, offset_of_index, order_by_strides, reshaped, select,
+    MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, block_product, derive, extents_for, make_descriptor, offset_of_index, order_by_strides,
+    reshaped, select,
 )
 from nd4jlike.kernels.patch cimport FROM_BRAIN, TO_BRAIN, MoveTable
-from nd4jlike.moves cimport Box, Change, all_of, block_of, kernels, move
+from nd4jlike.moves cimport Box, Change, all_of, kernels, move
 
 import operator
 import pickle

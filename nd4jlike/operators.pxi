@@ -86,7 +86,7 @@ cdef bint has_tail(const Layout *layout) noexcept:
     """Whether the last blocks are not whole."""
     cdef int i
     for i in range(layout.block_count):
-        if layout.shape[layout.block_axes[i]] % block_of(layout, layout.block_axes[i]):
+        if layout.shape[layout.block_axes[i]] % block_product(layout, layout.block_axes[i]):
             return True
     return False
 
@@ -105,7 +105,7 @@ cdef bint has_short_rows(const Layout *layout) noexcept:
         return False
     for i in range(layout.rank - 1, -1, -1):
         axis = layout.axes[i]
-        run *= layout.shape[axis] // block_of(layout, axis)
+        run *= layout.shape[axis] // block_product(layout, axis)
         if layout.padded_shape[axis] != layout.shape[axis]:
             break
     return run < SHORT_ROW

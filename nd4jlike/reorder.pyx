@@ -2,9 +2,9 @@
 
 cimport cython
 
-from nd4jlike.descriptor cimport Layout, ShapeDescriptor
+from nd4jlike.descriptor cimport Layout, ShapeDescriptor, block_product
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
-from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, block_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
+from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, element_bits, unwritten
 
 import operator
@@ -244,12 +244,12 @@ cdef int start(_Call call, const MoveTable *table, NdArray source, NdArray targe
         # The slowest axis of the target that has enough whole blocks, else the one that has most.
         best = 0
         for i in range(layout.rank):
-            blocks = round_up(layout.shape[layout.axes[i]], block_of(layout, layout.axes[i])) // block_of(layout, layout.axes[i])
+            blocks = round_up(layout.shape[layout.axes[i]], block_product(layout, layout.axes[i])) // block_product(layout, layout.axes[i])
             if blocks > best:
                 best, job.axis = blocks, layout.axes[i]
             if blocks >= parts:
                 break
-        job.block = block_of(layout, job.axis)
+        job.block = block_product(layout, job.axis)
         workers.share(job.run, best, min(parts, best))
     else:
         job.run(0, 0)
@@ -316,7 +316,7 @@ cdef void span(ShapeDescriptor descriptor, Py_ssize_t *ends) noexcept:
     for i in range(layout.block_count):
         run *= layout.block_sizes[i]
     for i in range(layout.rank):
-        reach = (round_up(layout.shape[i], block_of(layout, i)) // block_of(layout, i) - 1) * layout.strides[i]
+        reach = (round_up(layout.shape[i], block_product(layout, i)) // block_product(layout, i) - 1) * layout.strides[i]
         low += min(reach, 0)
         high += max(reach, 0)
     ends[0] = (layout.offset + low) * layout.itemsize

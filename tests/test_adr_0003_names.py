@@ -21,7 +21,7 @@ PACKAGE = ROOT / "nd4jlike"
 FLOORS = (
     ("errors", "dtypes", "workers"),
     ("kernels",),
-    ("tags", "descriptor"),
+    ("tags", "views", "descriptor"),
     ("buffer",),
     ("moves",),
     ("dlpack",),
