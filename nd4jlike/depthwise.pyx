@@ -8,8 +8,8 @@ from libc.string cimport memcmp, memset
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_INPUT, ALIGNS_NONE, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, Family,
-    KernelTable, Problem, Requantization)
+    ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS,
+    SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
@@ -22,6 +22,7 @@ from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
 
 cdef extern from "cpu.h" nogil:
+    long second_level_bytes()
     long last_level_bytes()
 
 cdef extern from "<stdlib.h>" nogil:
@@ -30,7 +31,9 @@ cdef extern from "<stdlib.h>" nogil:
 __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
 
 # Of Problem.distance, as `explain` says it.
-DISTANCES = {IN_CACHE: "in caches", CACHE_EDGE: "at the edge of the last-level cache", IN_MEMORY: "in memory"}
+DISTANCES = {
+    IN_CACHE: "in caches", BEYOND_SECOND_LEVEL: "beyond the second-level cache", CACHE_EDGE: "at the edge of the last-level cache", IN_MEMORY: "in memory",
+}
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
@@ -762,8 +765,10 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
 
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
-    """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too."""
-    return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE if nbytes > last_level_bytes() // 16 else IN_CACHE
+    """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too, and pages fall unevenly into the second-level one."""
+    if nbytes > last_level_bytes() // 16:
+        return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE
+    return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
 
 
 cdef ShapeDescriptor descriptor_of(object x_or_descriptor):

@@ -315,7 +315,7 @@ def test_d6_overlap_counts_all_blocks():
                 plan(x, out)
 
 
-LAST_LEVEL = cpu.last_level()
+SECOND_LEVEL, LAST_LEVEL = cpu.second_level(), cpu.last_level()
 
 
 @every_isa
@@ -324,7 +324,7 @@ LAST_LEVEL = cpu.last_level()
     ("channels", "kernel", "stride"), [(1040, 3, 1), (1040, 5, 1), (1040, 7, 1), (1040, 3, 2), (48, 3, 1), (48, 7, 2), (48, 3, 2), (3, 3, 1)]
 )
 def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dtype):
-    """D8: The plan tells kernels where inputs and outputs of a call lie, and `explain()` says so. The bits do not depend on it."""
+    """D8: The plan tells kernels where inputs and outputs of a call lie, and `explain()` says so: in caches, or in memory."""
     width, rng = 22, np.random.default_rng(0)
     height = LAST_LEVEL // 2 // (2 * width * channels * dtype.itemsize) + 8
     image, weights, bias = (
@@ -345,9 +345,33 @@ def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dty
 
 
 @every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("channels", "width", "stride", "dilation"), [(64, 28, 1, 1), (100, 31, 1, 1), (131, 58, 2, 1), (128, 61, 1, 2), (67, 113, 2, 2)])
+def test_d8_the_same_bits_beyond_the_second_level_cache(isa, side, channels, width, stride, dilation):
+    """D8: beyond the second-level cache (more than half of it). The bits do not depend on it."""
+    height = SECOND_LEVEL // (8 * width * channels) + 31
+    values, weights, bias = random((1, height, width, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
+    plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=dilation, activation="relu6", isa=isa)
+    x = nd.NdArray(plan.input_descriptor(values.shape))
+    x[...] = values
+    want = np.asarray(plan(x))
+    assert "in caches" not in plan.explain()
+    assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
+    for skip in (0, 4):
+        out = at_address(np.full(want.shape, 7, np.float32), channels, skip, side)
+        plan(at_address(values, channels, skip, side), out)
+        assert out.tobytes() == want.tobytes()
+    for first in (0, 4 * stride * dilation, (height - 16) // (stride * dilation) * stride * dilation):
+        part = np.asarray(plan(values[:, first : first + 16]))[0]
+        begin, end = 3 if first else 0, len(part) - (3 if first + 16 < height else 0)
+        assert (part[begin:end] == want[0, first // stride + begin : first // stride + end]).all(), first
+
+
+@every_isa
 def test_d8_the_edge_of_the_last_level_cache(isa):
-    """D8: at the edge of the last-level cache (more than a sixteenth of it) or in memory (more than a third)."""
+    """D8: in caches, beyond the second-level cache (more than half of it), at the edge of the last-level cache (more than a sixteenth of it)."""
     plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)
-    for share, place in ((16, "in caches"), (15, "at the edge of the last-level cache"), (3, "at the edge of the last-level cache"), (2, "in memory")):
+    near = "beyond the second-level cache" if SECOND_LEVEL // 2 < LAST_LEVEL // 16 else "in caches"
+    for share, place in ((16, near), (15, "at the edge of the last-level cache"), (3, "at the edge of the last-level cache"), (2, "in memory")):
         d = plan.input_descriptor((1, 1, LAST_LEVEL // share // 32, 4))
         assert plan.explain(d).endswith(f"inputs and outputs {place}"), share

@@ -6,6 +6,7 @@ cdef extern from "cpu.h" nogil:
     const int CPU_LEVELS
     const char *cpu_levels[]
     bint cpu_supports(int level)
+    long second_level_bytes()
     long last_level_bytes()
 
 
@@ -41,6 +42,23 @@ def supported():
     True
     """
     return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS) if cpu_supports(level)])
+
+
+def second_level():
+    """Tell how large the second-level cache is.
+
+    Returns
+    -------
+    int
+        Bytes; 256 KiB where the system does not tell, or tells less.
+
+    Examples
+    --------
+    >>> from nd4jlike.kernels import cpu
+    >>> cpu.second_level() >= 1 << 18
+    True
+    """
+    return second_level_bytes()
 
 
 def last_level():

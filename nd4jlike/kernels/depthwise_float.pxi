@@ -5,6 +5,7 @@
 
 cdef extern from "taps.h" nogil:
     const int NARROW_TILE
+    const int SPLIT_TILE
     const int WIDE_TILE
     const int GENERAL_TILE
     const int TILE_INPUTS
@@ -34,20 +35,23 @@ cdef extern from "taps.h" nogil:
     const int SPREAD_WHOLE
     const int WHOLE_TILE
     const int TALL_TILE
+    const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
-    const OneTile tiles_table[4][8][3][2][11]
+    const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const bint DOUBLES
-    const OneTile general_tiles[2][2][11]
+    const OneTile general_tiles[2][2][13]
     int where_of(const Tile *tile, int columns)
     void run_tiles(
-        const Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
+        Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
 
 cdef enum:
     # Output columns of a large image.
     LARGE = 28
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
+    # From here on two pixels are as long a run as prefetchers need.
+    SPLIT_BYTES = 256
     LINE_BYTES = 64
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
     ALIGNED_BLOCKS = 8
@@ -80,8 +84,8 @@ cdef struct Rows:
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
-    # Whether whole tiles may be tall; whether an image is a tile; whether tiles fetch what the next ones add.
-    bint tall, image, fetches
+    # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add.
+    bint tall, split, image, fetches
     int columns
     const OneTile *tiles
 
@@ -117,6 +121,11 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
 
 cdef bint is_image(const Line *line) noexcept nogil:
     return line.outputs == WIDE_TILE and line.extent == WIDE_TILE and line.pad == line.taps // 2 and line.stride == 1 and line.dilation == 1
+
+
+cdef bint is_square(const Rows *job, int columns) noexcept nogil:
+    """Whether taps and steps are the same down and across, as in tall tiles, and there are outputs for one."""
+    return job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(columns)
 
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
@@ -164,19 +173,24 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         return False
     # Of float64 there may be wide tiles alone.
     crowded = not double and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
-    job.wide = not (job.spread or swapped or general or crowded) and wide_pays(&job.across)
+    # Blocks of a pixel that are less than a line would fetch each line several times.
+    job.fetches = (
+        problem.distance == IN_MEMORY and job.lanes * job.itemsize >= LINE_BYTES and not job.spread and job.down.phases == 1 and job.across.phases == 1
+    )
+    job.split = (
+        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
+        and not (job.spread or swapped or general or double or job.fetches)
+        and tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
+    )
+    job.wide = not (job.spread or swapped or general or crowded or job.split) and wide_pays(&job.across)
     job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
     if general:
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
-    # Blocks of a pixel that are less than a line would fetch each line several times.
-    job.fetches = (
-        problem.distance == IN_MEMORY and job.lanes * job.itemsize >= LINE_BYTES and not job.spread and job.down.phases == 1 and job.across.phases == 1
-    )
-    job.tall = (
+    job.tall = job.split or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
-        and job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(job.columns)
+        and is_square(job, job.columns)
     )
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
@@ -271,7 +285,7 @@ cdef Py_ssize_t find_places(
         if where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
             places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.tall:
-                places.tall = job.tiles[TALL_TILE + where]
+                places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
         done[0] += places.count * job.columns
         if done[0] >= outputs:
             phase[0] += 1
@@ -292,7 +306,8 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts
+    cdef Py_ssize_t shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
     cdef bint whole, tall
     cdef const char *x_row
     cdef char *y_row
@@ -366,9 +381,11 @@ cdef void run_image(
                     y_row = y + (row * down.y + y_shift)
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
+                        parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
                         run_tiles(
                             &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
-                            blocks, block, min(block + chunk, job.blocks), places[i].count, job.columns, x_row + places[i].x, y_row + places[i].y,
+                            blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
+                            x_row + places[i].x, y_row + places[i].y,
                         )
                     row += rows * down.phases
             block += chunk

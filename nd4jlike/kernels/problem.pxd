@@ -22,9 +22,10 @@ cdef enum:
     REALS
 
 
-# Where inputs and outputs of a call lie, if those of one call stay for the next: in caches, at the edge of the last one, in memory.
+# Where inputs and outputs of a call lie, if those of one call stay for the next: in the first two caches, beyond them, at the edge of the last one, in memory.
 cdef enum:
     IN_CACHE
+    BEYOND_SECOND_LEVEL
     CACHE_EDGE
     IN_MEMORY
 
@@ -54,7 +55,7 @@ cdef struct Problem:
     Py_ssize_t channel_room
     # Channels before the first vector of whole ones in memory, for kernels that begin there; 0: vectors begin with the first channel.
     Py_ssize_t lead
-    # IN_CACHE, CACHE_EDGE or IN_MEMORY. Decides on the order of work, not on results.
+    # IN_CACHE to IN_MEMORY. Decides on the order of work, not on results.
     int distance
 
     # Written by Family.pack.

@@ -10,9 +10,9 @@
 
 #include "simd.h"
 
-/* Columns of a tile. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
+/* Columns of a tile, and of those that a narrow one is split into. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
  * any taps and any stride, but loads an input for each output that it reaches. */
-enum { NARROW_TILE = 4, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
+enum { NARROW_TILE = 4, SPLIT_TILE = 2, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
 /* Taps that a general tile adds at a time, and input columns of a tile at most. */
 enum { TAPS_TOGETHER = 4, TILE_INPUTS = 63 };
 
@@ -264,9 +264,10 @@ WORD void whole_tile(
         store_outputs(y, sums + row * columns, tile, lanes, columns, where, element);
 }
 
-/* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles. */
+/* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element == FLOAT32)
+#define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
 /* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
 #define DOUBLES (VECTOR_BYTES == 64)
 
@@ -327,8 +328,8 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
         } while (--count); \
     }
 
-/* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles. */
-enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, TALL_TILE = WHOLE_TILE + EDGES + 1, VARIANTS = TALL_TILE + EDGES + 1 };
+/* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles; narrow tall ones by SPLIT_TILE columns. */
+enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, TALL_TILE = WHOLE_TILE + EDGES + 1, SPLIT_TALL_TILE = TALL_TILE + EDGES + 1, VARIANTS = SPLIT_TALL_TILE + EDGES + 1 };
 
 #define NAME_OF(variant, taps, stride, columns, element) tile_##variant##_##taps##_##stride##_##columns##_##element
 #define TILES(taps, stride, columns, element) \
@@ -341,7 +342,9 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
     TILE(NAME_OF(whole, taps, stride, columns, element), 2, 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(whole_edges, taps, stride, columns, element), 2, 0, taps, stride, columns, EDGES, element) \
     TILE(NAME_OF(tall, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, INSIDE, element) \
-    TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element)
+    TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(split, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, INSIDE, element) \
+    TILE(NAME_OF(split_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, EDGES, element)
 
 /* Those that pay; what is not chosen is not compiled. Halves have fewer. */
 #define CHOSEN(condition, variant, other, taps, stride, columns, element) \
@@ -360,6 +363,8 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
         IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
+        IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
+        IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
 /* By taps. */
@@ -439,13 +444,14 @@ static int where_of(const Tile *tile, int columns)
     return !tile->outside ? INSIDE : tile->outside & ~(edge | edge << ((columns - 1) * tile->stride + tile->taps - tile->taps / 2)) ? ANYWHERE : EDGES;
 }
 
-/* `count` places side by side, each with its blocks begin to end before the next; x and y are at channel 0. */
+/* `count` places side by side, each with its blocks begin to end before the next; x and y are at channel 0. Parts of a split tile are such places, each with
+ * the columns outside of the tile that it has. */
 static void run_tiles(
-    const Tile *tile, OneTile one, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, int columns, const char *x, char *y)
+    Tile *tile, OneTile one, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, int columns, const char *x, char *y)
 {
     const ptrdiff_t whole = end < tile->whole_blocks ? end : tile->whole_blocks, first = begin == 0 && tile->back ? 1 : begin;
     const ptrdiff_t shift = first ? tile->back : 0, x_first = tile->spread ? 0 : first * tile->x_block - shift, x_tail = tile->spread ? 0 : tile->x_tail;
-    for (; count > 0; count--, x += columns * tile->stride * tile->x_column, y += columns * tile->y_column) {
+    for (; count > 0; count--, x += columns * tile->stride * tile->x_column, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
         if (begin < first)
             one(tile, blocks, x, y, LANES, 1);
         if (first < whole)
