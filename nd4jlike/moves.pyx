@@ -30,6 +30,8 @@ cdef enum:
     STRIP_BYTES = 1 << 18
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
+    # Half a second-level cache that has room for much else beside a strip.
+    DEEP_BYTES = 1 << 20
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
@@ -39,6 +41,13 @@ cdef enum:
 cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
 # Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
 cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
+
+
+def _assume_near(Py_ssize_t bytes):
+    """For tests of what other machines run: take half a second-level cache to have so many bytes; how many it had."""
+    global near_bytes
+    before, near_bytes = near_bytes, bytes
+    return before
 
 
 # What nests are run on.
@@ -301,12 +310,12 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *down = &nest.loops[nest.depth - 1]
     cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, rows, columns, line = LINE // nest.width
+    cdef Py_ssize_t row, column, rows, columns, slab, line = LINE // nest.width
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered, far, downwards = False
+    cdef bint scattered, far, regular, downwards = False, ordered = False
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -319,17 +328,25 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     scattered = min(size_of(down.source), across.target) > LINE
     patch.stream = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     patch.ahead_source = patch.ahead_target = 0
+    # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
+    far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
     # Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
     # The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     rows, columns = down.room, across.extent
     if down.room > down.extent:
         columns = FILLED_COLUMNS
     elif not patch.stream:
+        slab = min(16, max(4, STRIP_BYTES // 2 // (across.extent * nest.width * line))) * line
+        # Rows of 8 or 16 columns have loops of their own.
+        regular = near_bytes >= DEEP_BYTES and nest.width > 1 and across.extent % line == 0 and across.extent > 16
         if size_of(down.source) >= across.target and across.target % LINE and across.target > 16 and down.extent <= SHARED_ROWS:
             # Columns that share lines are written one after the other.
             columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
+            slab = down.extent
+            regular = regular and down.extent >= 4 * line
         elif size_of(down.source) >= across.target:
             columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
+            regular = regular and across.target % LINE == 0 and across.target >= 1024 and slab < down.extent
         else:
             columns = line
             rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
@@ -337,22 +354,25 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 # Lines that are read for a few columns more are read again at once.
                 rows = max(LINE, 8 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
             downwards = True
+        # Where many rows, read to their ends, and as many again stay in a second-level cache, those are fetched there line after line.
+        ordered = regular and far and down.source == across.extent * nest.width and slab * down.source <= near_bytes
+        if ordered or (regular and downwards):
+            rows, columns = slab, max(line, min(2 * line, 32)) if downwards else 2 * line
+            downwards = downwards and not ordered
     patch.ahead_row, patch.ahead_step = nest.width, across.target
-    # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
-    far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
     if not patch.stream and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if downwards:
             patch.ahead_target = 2 * LINE - 1
         else:
             patch.ahead_target = line * across.target
-            if across.target < down.room * nest.width + LINE:
+            if not ordered and across.target < down.room * nest.width + LINE:
                 # One line after the other.
                 patch.ahead_row = patch.ahead_step = LINE
-        if far:
+        if far and not ordered:
             patch.ahead_source = line * down.source if downwards else LINE
     patch.row, patch.column = down.source, across.target
-    patch.fill = NULL
+    patch.next = patch.fill = NULL
     if down.room > down.extent:
         patch.fill = <const char *> ends.fill.cells
     while True:
@@ -367,6 +387,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                     patch.columns = columns
                 patch.source = source + row * down.source + column * across.source
                 patch.target = target + row * down.target + column * across.target
+                if ordered:
+                    patch.next = source + (row + rows) * down.source + column * rows * nest.width
                 ends.table.turn[size](&patch)
                 column += patch.columns
             row += rows
@@ -407,7 +429,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
     # Of shorter runs there are several in a line.
-    runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 2
+    runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 4
     # What is read here and there and written in one place goes past the caches.
     runs.stream = (ends.bytes > streamed_bytes and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
                    and (<uintptr_t> target | <size_t> along.target) % LINE == 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
-from nd4jlike import dtypes
+from nd4jlike import dtypes, moves
 from nd4jlike.dtypes import bits_dtype, float32_to_bfloat16
 from nd4jlike.kernels import dispatch
 from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors, tags
@@ -151,6 +151,23 @@ def test_d1_beyond_a_near_cache(isa, width):
         x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
         x[...] = values
         assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
+
+
+@pytest.mark.parametrize("near", [1 << 19, 1 << 20])
+@pytest.mark.parametrize("width", [2, 4, 8])
+@every_isa
+def test_d1_slabs(isa, width, near):
+    """D1: any descriptor to any other, where rows are read to their ends and the next ones fetched: second-level caches of 1 and of 2 MB."""
+    before = moves._assume_near(near)
+    try:
+        for shape in ((2, 96, 4270), (2, 512, 1056), (8, 512, 196), (2, 96, 1024)):
+            values = np.random.default_rng(0).integers(0, 1 << 8 * width, shape, f"u{width}")
+            for tags_ in (("abc", "acb"), ("acb", "abc")):
+                x = nd.NdArray(nd.ShapeDescriptor.from_tag(shape, tags_[0], values.dtype))
+                x[...] = values
+                assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
+    finally:
+        assert moves._assume_near(before) == near
 
 
 @every_isa

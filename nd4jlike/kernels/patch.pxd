@@ -19,6 +19,8 @@ cdef struct Patch:
     Py_ssize_t ahead_source, ahead_target
     # From row to row, and from line to line, of what is fetched to be written.
     Py_ssize_t ahead_row, ahead_step
+    # Lines that squares fetch into a second-level cache, one after the other, a line for each of their rows; NULL: none.
+    const char *next
 
 
 # Runs of `bytes` bytes: run (i, j) lies at source + i*source_outer + j*source_inner.

@@ -29,6 +29,7 @@ cdef extern from "tiles.h" nogil:
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void copy_piece(char *target, const char *source, int bytes, bint stream)
     void copy_halves(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
+    void copy_quarters(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
     void touch(const char *line)
     void touch_far(const char *line)
@@ -143,7 +144,12 @@ cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, cons
     cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, i
     cdef const char *source = patch.source + row * patch.row
     cdef char *target = patch.target + row * width
+    cdef const char *fetched = patch.next + row // line * (patch.columns // line) * line * LINE_BYTES if patch.next else NULL
     while column + line <= patch.columns:
+        if fetched:
+            for i in range(line):
+                touch_far(fetched + i * LINE_BYTES)
+            fetched += line * LINE_BYTES
         if sizeof(cell) > 1:
             fetch_ahead(patch, row, line, column, line, source)
         elif patch.ahead_source:
@@ -389,27 +395,33 @@ cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int
             copy_piece(target + k * to, source + k * so, piece, False)
 
 
-cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, bint gathers) noexcept nogil:
-    """Runs of half a line of four outer places at once, side by side there in the target (`gathers`) or in the source, and along in the other
-    one: two by two."""
+cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int piece, bint gathers) noexcept nogil:
+    """Runs of half a line, or a quarter, of four outer places at once, side by side there in the target (`gathers`) or in the source, and along in
+    the other one: as many inner places as make a line."""
     cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, j = 0
     cdef const char *source = runs.source + outer * so
     cdef char *target = runs.target + outer * to
     cdef bint ahead = runs.ahead
-    cdef int k
-    while j + 2 <= runs.inner:
+    cdef int steps = LINE_BYTES // piece, k
+    while j + steps <= runs.inner:
         if ahead:
             for k in range(RUNS_AT_ONCE):
-                touch(source + (k * so + RUNS_AHEAD * si if gathers else k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * si))
-                touch(target + (k // 2 * LINE_BYTES + (RUNS_AHEAD + k % 2) * ti if gathers else k * to + RUNS_AHEAD * ti))
-        for k in range(RUNS_AT_ONCE // 2):
-            copy_halves(target + 2 * k * to, ti if gathers else to, source + 2 * k * so, so if gathers else si)
-        source += 2 * si
-        target += 2 * ti
-        j += 2
-    if j < runs.inner:
+                touch(source + (k * so + RUNS_AHEAD * si if gathers else k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * si))
+                touch(target + (k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * ti if gathers else k * to + RUNS_AHEAD * ti))
+        if steps == 4:
+            copy_quarters(target, ti if gathers else to, source, so if gathers else si)
+        else:
+            for k in range(RUNS_AT_ONCE // 2):
+                copy_halves(target + 2 * k * to, ti if gathers else to, source + 2 * k * so, so if gathers else si)
+        source += steps * si
+        target += steps * ti
+        j += steps
+    while j < runs.inner:
         for k in range(RUNS_AT_ONCE):
-            copy_piece(target + k * to, source + k * so, LINE_BYTES // 2, False)
+            copy_piece(target + k * to, source + k * so, piece, False)
+        source += si
+        target += ti
+        j += 1
 
 
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
@@ -420,14 +432,15 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
             copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)
             i += RUNS_AT_ONCE
         stream_end()
-    if piece == LINE_BYTES // 2 and not two and runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
-        while i + RUNS_AT_ONCE <= runs.outer:
-            copy_squares(runs, i, True)
-            i += RUNS_AT_ONCE
-    if piece == LINE_BYTES // 2 and not two and runs.source_outer == piece == runs.target_inner:
-        while i + RUNS_AT_ONCE <= runs.outer:
-            copy_squares(runs, i, False)
-            i += RUNS_AT_ONCE
+    if (piece == LINE_BYTES // 2 or piece == LINE_BYTES // 4) and not two:
+        if runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
+            while i + RUNS_AT_ONCE <= runs.outer:
+                copy_squares(runs, i, piece, True)
+                i += RUNS_AT_ONCE
+        if runs.source_outer == piece == runs.target_inner:
+            while i + RUNS_AT_ONCE <= runs.outer:
+                copy_squares(runs, i, piece, False)
+                i += RUNS_AT_ONCE
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE

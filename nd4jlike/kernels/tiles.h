@@ -177,6 +177,23 @@ WORD void copy_halves(char *target, ptrdiff_t column, const char *source, ptrdif
 #endif
 }
 
+/* Four lines become four lines: the quarters of a place are a line. */
+WORD void copy_quarters(char *target, ptrdiff_t column, const char *source, ptrdiff_t row)
+{
+#if VECTOR_BYTES == 64
+    const __m512i a = _mm512_loadu_si512(source), b = _mm512_loadu_si512(source + row);
+    const __m512i c = _mm512_loadu_si512(source + 2 * row), d = _mm512_loadu_si512(source + 3 * row);
+    const __m512i even = _mm512_shuffle_i64x2(a, b, 0x88), odd = _mm512_shuffle_i64x2(a, b, 0xdd);
+    const __m512i even_2 = _mm512_shuffle_i64x2(c, d, 0x88), odd_2 = _mm512_shuffle_i64x2(c, d, 0xdd);
+    *(vbytes *)target = (vbytes)_mm512_shuffle_i64x2(even, even_2, 0x88);
+    *(vbytes *)(target + column) = (vbytes)_mm512_shuffle_i64x2(odd, odd_2, 0x88);
+    *(vbytes *)(target + 2 * column) = (vbytes)_mm512_shuffle_i64x2(even, even_2, 0xdd);
+    *(vbytes *)(target + 3 * column) = (vbytes)_mm512_shuffle_i64x2(odd, odd_2, 0xdd);
+#else
+    _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++) copy_piece(target + i / 4 * column + i % 4 * PIECE, source + i % 4 * row + i / 4 * PIECE, PIECE, 0);
+#endif
+}
+
 /* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 8, 16, 32 or 64. */
 WORD void copy_filled(char *target, const char *source, ptrdiff_t bytes, const char *fill, int room)
 {
