@@ -43,10 +43,11 @@ cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
 cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
 
 
-def _assume_near(Py_ssize_t bytes):
-    """For tests of what other machines run: take half a second-level cache to have so many bytes; how many it had."""
-    global near_bytes
-    before, near_bytes = near_bytes, bytes
+def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
+    """For tests of what other machines run: other limits, in bytes; those before."""
+    global near_bytes, streamed_bytes
+    before = near_bytes, streamed_bytes
+    near_bytes, streamed_bytes = near, streamed
     return before
 
 
@@ -323,10 +324,11 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     patch.end = source + nest.width
     for i in range(nest.depth):
         patch.end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
-    # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others as fast as ever
-    # where they are fetched ahead.
+    # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
+    # fetched ahead, as fast as ever until then.
     scattered = min(size_of(down.source), across.target) > LINE
-    patch.stream = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    scattered = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    patch.stream = scattered or (ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
     # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
@@ -335,7 +337,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     rows, columns = down.room, across.extent
     if down.room > down.extent:
         columns = FILLED_COLUMNS
-    elif not patch.stream:
+    elif not scattered:
         slab = min(16, max(4, STRIP_BYTES // 2 // (across.extent * nest.width * line))) * line
         # Rows of 8 or 16 columns have loops of their own.
         regular = near_bytes >= DEEP_BYTES and nest.width > 1 and across.extent % line == 0 and across.extent > 16
@@ -360,7 +362,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
             rows, columns = slab, max(line, min(2 * line, 32)) if downwards else 2 * line
             downwards = downwards and not ordered
     patch.ahead_row, patch.ahead_step = nest.width, across.target
-    if not patch.stream and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
+    if not scattered and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if downwards:
             patch.ahead_target = 2 * LINE - 1

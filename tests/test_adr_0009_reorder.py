@@ -1,6 +1,7 @@
 """ADR 0009: reorder."""
 
 import threading
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -153,32 +154,50 @@ def test_d1_beyond_a_near_cache(isa, width):
         assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
 
 
+@contextmanager
+def caches(near, streamed):
+    """Machines with other caches: half of a second-level one, three quarters of the last one."""
+    before = moves._assume_caches(near, streamed)
+    try:
+        yield
+    finally:
+        moves._assume_caches(*before)
+
+
 @pytest.mark.parametrize("near", [1 << 19, 1 << 20])
 @pytest.mark.parametrize("width", [2, 4, 8])
 @every_isa
 def test_d1_slabs(isa, width, near):
     """D1: any descriptor to any other, where rows are read to their ends and the next ones fetched: second-level caches of 1 and of 2 MB."""
-    before = moves._assume_near(near)
-    try:
+    with caches(near, 1 << 30):
         for shape in ((2, 96, 4270), (2, 512, 1056), (8, 512, 196), (2, 96, 1024)):
             values = np.random.default_rng(0).integers(0, 1 << 8 * width, shape, f"u{width}")
             for tags_ in (("abc", "acb"), ("acb", "abc")):
                 x = nd.NdArray(nd.ShapeDescriptor.from_tag(shape, tags_[0], values.dtype))
                 x[...] = values
                 assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
-    finally:
-        assert moves._assume_near(before) == near
 
 
 @every_isa
 def test_d1_past_the_caches(isa):
-    """D1: any descriptor to any other, where lines are stored past the caches."""
-    values = np.random.default_rng(0).integers(0, 256, (2, 128, 160 * 208, 4), np.uint8).view("u4")[..., 0]
-    for tags_ in (("abc", "acb"), ("acb", "abc"), ("aBc8b", "acb"), ("aBc16b", "acb")):
-        x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
-        x[...] = values
-        y = nd.reorder(x, tags_[1], isa=isa)
-        assert (np.frombuffer(y.buffer, "u4").reshape(2, -1, 128) == values.transpose(0, 2, 1) if tags_[1] == "acb" else y.to_numpy() == values).all(), tags_
+    """D1: any descriptor to any other, where lines are stored past the caches: at both ends far apart, or beyond the last-level cache."""
+    for streamed, pixels in ((1 << 30, 4160), (6 << 20, 4160), (1 << 20, 4160), (1 << 20, 4161)):
+        values = np.random.default_rng(0).integers(0, 256, (2, 128, pixels, 4), np.uint8).view("u4")[..., 0]
+        with caches(1 << 19, streamed):
+            for tags_ in (
+                ("abc", "acb"),
+                ("acb", "abc"),
+                ("aBc8b", "acb"),
+                ("aBc16b", "acb"),
+                ("abc", "aBc8b"),
+                ("abc", "aBc16b"),
+                ("aBc8b", "abc"),
+                ("aBc16b", "abc"),
+            ):
+                x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
+                x[...] = values
+                y = nd.reorder(x, tags_[1], isa=isa)
+                assert (y.to_numpy() == values).all(), (tags_, streamed)
 
 
 def offsets_fast(descriptor):

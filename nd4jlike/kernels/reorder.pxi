@@ -107,7 +107,7 @@ cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows
         for i in range(rows):
             touch(source + i * patch.row + patch.ahead_source)
     # Vectors of one piece seldom cross lines.
-    if patch.ahead_source or (patch.ahead_target and PIECES > 1):
+    if not patch.stream and (patch.ahead_source or (patch.ahead_target and PIECES > 1)):
         target = patch.target + row * patch.ahead_row + column * patch.column + patch.ahead_target
         for i in range(columns):
             touch(target + i * patch.ahead_step)
@@ -183,7 +183,7 @@ cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) 
         i += 1
 
 
-cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noexcept nogil:
+cdef inline void turn_block(const Patch *patch, int rows, bint stream, const cell *kind) noexcept nogil:
     """All columns of so many rows, a constant, columns next to each other; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // sizeof(cell), column = 0, row = 0
     cdef const char *source = patch.source
@@ -193,11 +193,14 @@ cdef inline void turn_block(const Patch *patch, int rows, const cell *kind) noex
         if patch.ahead_source:
             for i in range(rows):
                 touch(source + i * patch.row + patch.ahead_source)
-                touch(target + i * LINE_BYTES + patch.ahead_target)
-        move_square(sizeof(cell), rows, LINE_BYTES, False, source, patch.row, target, rows * <Py_ssize_t> sizeof(cell))
+                if not stream:
+                    touch(target + i * LINE_BYTES + patch.ahead_target)
+        move_square(sizeof(cell), rows, LINE_BYTES, stream, source, patch.row, target, rows * <Py_ssize_t> sizeof(cell))
         source += LINE_BYTES
         target += rows * LINE_BYTES
         column += line
+    if stream:
+        stream_end()
     while column < patch.columns and row < rows:
         turn_edge(patch, row, column, patch.columns, PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1, kind)
         row += PIECE // width * (PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1)
@@ -221,7 +224,7 @@ cdef inline void turn_few(const Patch *patch, int room, const cell *kind) noexce
         i += (PIECES if room == LINE_BYTES else HALF_PIECES) * PIECE // width
 
 
-cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *kind) noexcept nogil:
+cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, bint stream, const cell *kind) noexcept nogil:
     """Rows of so many columns, a constant, next to each other: as many as whole lines take; `kind` is not read."""
     cdef Py_ssize_t line = LINE_BYTES // sizeof(cell), row = 0
     cdef int bytes = columns * <int> sizeof(cell), i
@@ -233,13 +236,15 @@ cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *k
                 touch(source + i * LINE_BYTES + patch.ahead_source)
         fetch_ahead(patch, row, 0, 0, columns, source)
         if bytes > PIECE:
-            move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, False, source, bytes, target, patch.column)
+            move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, stream, source, bytes, target, patch.column)
         else:
             for i in range(LINE_BYTES // PIECE // PIECES):
                 move_short(sizeof(cell), max(1, PIECE // bytes), source + i * PIECES * PIECE * columns, target + i * PIECES * PIECE, patch.column)
         source += LINE_BYTES * columns
         target += LINE_BYTES
         row += line
+    if stream:
+        stream_end()
     return row
 
 
@@ -271,6 +276,7 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
     cdef int groups
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
+    cdef bint adjacent = patch.stream and <uintptr_t> patch.target % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
     if (sizeof(cell) == 2 or sizeof(cell) == 4) and 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
         if patch.column == LINE_BYTES:
@@ -281,19 +287,25 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             return
     if patch.rows == patch.room and patch.column == patch.rows * width:
         if patch.rows == 8:
-            turn_block(patch, 8, kind)
+            if adjacent and width == 4:
+                turn_block(patch, 8, True, kind)
+            else:
+                turn_block(patch, 8, False, kind)
             return
         if patch.rows == 16 and width <= 4:
-            turn_block(patch, 16, kind)
+            if adjacent and width == 4:
+                turn_block(patch, 16, True, kind)
+            else:
+                turn_block(patch, 16, False, kind)
             return
         if patch.rows == 3 and CHOOSES and width <= 4:
             join_rows(patch, kind)
             return
     if patch.row == patch.columns * width:
         if patch.columns == 8:
-            row = turn_short(patch, 8, kind)
+            row = turn_short(patch, 8, True, kind) if stream and width == 4 else turn_short(patch, 8, False, kind)
         elif patch.columns == 16 and width <= 4:
-            row = turn_short(patch, 16, kind)
+            row = turn_short(patch, 16, True, kind) if stream and width == 4 else turn_short(patch, 16, False, kind)
         elif patch.columns == 3 and CHOOSES and width <= 4:
             row = part_rows(patch, kind)
     if stream:
