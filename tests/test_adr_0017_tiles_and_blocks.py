@@ -256,11 +256,13 @@ def at_address(values, pitch, skip, side):
 def test_d7_the_same_bits_at_every_address(isa, side, dtype):
     """D7: the bits are the same at every address."""
     leads = set()
-    for (channels, pitch), kernel, stride, dilation in (
-        ((128, 128), (3, 3), 1, 1), ((131, 192), (3, 3), 2, 1), ((144, 160), (5, 5), 1, 1), ((257, 320), (3, 4), 1, 2), ((160, 160), (7, 1), 1, 1)
+    for (channels, pitch), kernel, stride, dilation, width in (
+        ((128, 128), (3, 3), 1, 1, 9), ((131, 192), (3, 3), 2, 1, 9), ((144, 160), (5, 5), 1, 1, 9), ((257, 320), (3, 4), 1, 2, 9),
+        ((160, 160), (7, 1), 1, 1, 9), ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14)
     ):  # fmt: skip
-        values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, 9, channels), (*kernel, channels, 1), (channels,))))
-        plan, one = (nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, threads=threads, isa=isa) for threads in (1, 2))
+        values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, width, channels), (*kernel, channels, 1), (channels,))))
+        options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
+        plan, one = (nd.DepthwiseConv2d(weights, bias, threads=threads, **options) for threads in (1, 2))
         x = nd.NdArray(plan.input_descriptor(values.shape))
         x[...] = values
         want = np.asarray(one(x))

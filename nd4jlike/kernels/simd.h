@@ -564,6 +564,18 @@ WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element
         store_part_halves(target, halves, count);
 }
 
+/* The line between two vectors of float32 side by side that begin `skew` bytes beyond lines: the end of one and the beginning of the next. */
+#if VECTOR_BYTES == 64
+WORD vi32 order_of_joined(ptrdiff_t skew)
+{
+    return (vi32)_mm512_sub_epi32(_mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31), _mm512_set1_epi32((int)skew / 4));
+}
+WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { return (vf32)_mm512_permutex2var_ps((__m512)before, (__m512i)order, (__m512)value); }
+#else
+WORD vi32 order_of_joined(ptrdiff_t skew) { return (vi32){0} + (int)skew; }
+WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { (void)before, (void)order; return value; }
+#endif
+
 /* Doubles: half as many lanes. */
 WORD vf64 splat_f64(double value) { return value - (vf64){0}; }
 WORD vf64 at_least_f64(vf64 value, vf64 bound)

@@ -149,18 +149,23 @@ WORD void add_row(
     }
 }
 
-WORD void store_outputs(
-    char *y, vf32 *row, const Tile *tile, ptrdiff_t lanes, const int columns, const int where, const int element)
+WORD void limit_outputs(vf32 *row, const Tile *tile, const int columns, const int element)
 {
-    const Steps steps = steps_of(tile->y_column);
-    const char *from = y;
-    const int stored = tile->stored;
     if (tile->limits) {
         const vf32 low = tile->limits[0], high = tile->limits[1];
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++)
             row[column] = between(row[column], low, high, element);
     }
+}
+
+WORD void store_outputs(
+    char *y, vf32 *row, const Tile *tile, ptrdiff_t lanes, const int columns, const int where, const int element)
+{
+    const Steps steps = steps_of(tile->y_column);
+    const char *from = y;
+    const int stored = tile->stored;
+    limit_outputs(row, tile, columns, element);
     /* One question for all columns. */
     if (lanes == LANES) {
 #pragma GCC unroll 8
@@ -221,13 +226,40 @@ WORD void one_tile(
     store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
 }
 
+/* Blocks whose outputs begin `skew` bytes beyond a line: those of the block before, and whether there is one, and one behind. */
+typedef struct {
+    vf32 *before;
+    ptrdiff_t skew;
+    int first, last;
+} Joint;
+
+/* A row of outputs as whole lines, which nobody reads before they are written, but for the ends of the first block and the last one. */
+WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint, vf32 *before, const int columns, const int where, const int element)
+{
+    const Steps steps = steps_of(tile->y_column);
+    if (joint->first || joint->last)
+        store_outputs(y, row, tile, LANES, columns, where, element);
+    else
+        limit_outputs(row, tile, columns, element);
+    if (!joint->first) {
+        const char *from = y - joint->skew;
+        const vi32 order = order_of_joined(joint->skew);
+#pragma GCC unroll 8
+        for (int column = 0; column < columns; column++)
+            *(vf32 *)step_to(&from, steps, column) = join_f32(before[column], row[column], order);
+    }
+#pragma GCC unroll 8
+    for (int column = 0; column < columns; column++)
+        before[column] = row[column];
+}
+
 /* Output rows of a tall tile: what the registers hold beside 9 weights. */
 #define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
 
 /* The same of a tile of `rows` rows, of whose inputs as many are outside as a centred filter reaches at most, `above` and `below`: no loops, each weight
  * loaded once. */
 WORD void whole_tile(
-    const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
+    const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
     const int rows, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
@@ -261,12 +293,16 @@ WORD void whole_tile(
     }
 #pragma GCC unroll 4
     for (int row = 0; row < rows; row++, y += tile->y_row)
-        store_outputs(y, sums + row * columns, tile, lanes, columns, where, element);
+        if (joint)
+            join_outputs(y, sums + row * columns, tile, joint, joint->before + row * columns, columns, where, element);
+        else
+            store_outputs(y, sums + row * columns, tile, lanes, columns, where, element);
 }
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element == FLOAT32)
+#define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
 #define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
 /* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
 #define DOUBLES (VECTOR_BYTES == 64)
@@ -297,11 +333,33 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
             if (tile->new_rows) \
                 fetch_next(tile, x, y); \
             if (rows) \
-                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, rows, spread, taps, stride, columns, where, element); \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, spread, taps, stride, columns, where, element); \
             else \
                 one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
             block += tile->block_vectors; \
             x += (spread) ? 0 : tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* Such a tile, a whole one; as many blocks as pay for the ends are joined where their outputs begin beyond lines. */
+enum { JOINED_BLOCKS = 6 };
+#define JOINING_TILE(name, plain, rows, taps, stride, columns, where) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        vf32 before[(rows) * (columns)]; \
+        Joint joint = {before, (uintptr_t)y % VECTOR_BYTES, 1, 0}; \
+        if (joint.skew % 4 || joint.skew == 0 || count < JOINED_BLOCKS || tile->new_rows || tile->y_block != VECTOR_BYTES \
+            || (tile->y_column | tile->y_row) % VECTOR_BYTES) { \
+            plain(tile, block, x, y, lanes, count); \
+            return; \
+        } \
+        do { \
+            joint.last = count == 1; \
+            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, rows, 0, taps, stride, columns, where, FLOAT32); \
+            joint.first = 0; \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
             y += tile->y_block; \
         } while (--count); \
     }
@@ -317,7 +375,7 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
             _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
             { \
                 const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
-                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, rows, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, rows, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
                 from += 2 * tile->x_row; \
                 to += 2 * tile->y_row; \
                 __asm__("" : "+r"(from), "+r"(to)); \
@@ -341,6 +399,8 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
     TILE(NAME_OF(spread_whole, taps, stride, columns, element), 2, 1, taps, stride, columns, EDGES, element) \
     TILE(NAME_OF(whole, taps, stride, columns, element), 2, 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(whole_edges, taps, stride, columns, element), 2, 0, taps, stride, columns, EDGES, element) \
+    JOINING_TILE(NAME_OF(joining, taps, stride, columns, element), NAME_OF(whole, taps, stride, columns, element), 2, taps, stride, columns, INSIDE) \
+    JOINING_TILE(NAME_OF(joining_edges, taps, stride, columns, element), NAME_OF(whole_edges, taps, stride, columns, element), 2, taps, stride, columns, EDGES) \
     TILE(NAME_OF(tall, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element) \
     TILE(NAME_OF(split, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, INSIDE, element) \
@@ -359,8 +419,10 @@ enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, 
         IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
         IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
-        WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
-        IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
+        JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
+            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
+        JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
+            : IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
