@@ -146,7 +146,8 @@ cdef class _Launch:
 
 @cython.final
 cdef class DepthwiseConv2d:
-    """A depthwise convolution, configured once and run many times.
+    """DepthwiseConv2d(weights, bias=None, *, stride=1, dilation=1, padding='same', data_format='NHWC', weights_format='HWCM', \
+activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtype=None)\n--\n\nA depthwise convolution, configured once and run many times.
 
     Weights are checked, copied and packed for the kernel; a pair of layouts is checked when it is first seen. Then a call is
     one kernel call.

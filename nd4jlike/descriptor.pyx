@@ -420,7 +420,8 @@ def _rebuild(dtype, order, axes, shape, strides, ews, offset, paddings, padding_
 
 @cython.final
 cdef class ShapeDescriptor:
-    """Where each element of an array lives in its buffer.
+    """ShapeDescriptor(dtype, order, shape, strides=None, ews=None, *, offset=0, axes=None, paddings=None, \
+padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array lives in its buffer.
 
     Immutable, hashable, and the single source of truth: every other library's description of a layout is a translation
     of it. All figures are in elements, not bytes.

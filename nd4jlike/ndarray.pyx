@@ -307,7 +307,7 @@ cdef int kinds_of(object where) except -1:
 @cython.final
 @cython.no_gc_clear  # array, buffer and owner form no cycle by themselves; whoever closes one can be cleared
 cdef class NdArray(_Operators):
-    """A buffer seen through a descriptor.
+    """NdArray(descriptor, buffer=None)\n--\n\nA buffer seen through a descriptor.
 
     Parameters
     ----------
@@ -945,18 +945,27 @@ cdef class NdArray(_Operators):
     def __deepcopy__(self, memo):
         return self.copy()
 
-    def astype(self, dtype):
+    def astype(self, dtype, *, casting="unsafe", copy=True):
         """Convert the elements to another type, in a new array of the same layout.
 
         Parameters
         ----------
         dtype : dtype
             Anything `numpy.dtype` takes, or ``"bfloat16"``; values are cast as NumPy casts them, to bfloat16 half to even.
+        casting : {"unsafe", "same_kind", "safe", "equiv", "no"}
+            What may change, as `numpy.can_cast` has it; bfloat16 counts as a float16 there.
+        copy : bool
+            False: the array itself where it has that type.
 
         Returns
         -------
         NdArray
-            Its padding is zero.
+            Its padding is zero, unless it is the array itself.
+
+        Raises
+        ------
+        DTypeError
+            If `casting` does not allow it.
 
         Examples
         --------
@@ -964,7 +973,13 @@ cdef class NdArray(_Operators):
         >>> nd.arange(3).astype("int8").dtype
         dtype('int8')
         """
-        made = laid_out_like(self, dtypes.dtype(dtype), False, False)
+        to_type = dtypes.dtype(dtype)
+        from_type = self.descriptor.dtype
+        if casting != "unsafe" and not np.can_cast(*[np.float16 if one is BFLOAT16 else one for one in (from_type, to_type)], casting):
+            raise DTypeError(f"casting={casting!r} does not take {from_type} to {to_type}")
+        if not copy and to_type == from_type:
+            return self
+        made = laid_out_like(self, to_type, False, False)
         convert(self, made)
         return made
 

@@ -529,6 +529,94 @@ cdef class _Operators:
         """
         return np.cumsum(self, axis, dtype, out)
 
+    def cumprod(self, axis=None, dtype=None, out=None):
+        """Products of the elements so far, along an axis or of all in c order, as `numpy.cumprod` has it; padding is no element.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.full((3,), 2).cumprod().tolist()
+        [2.0, 4.0, 8.0]
+        """
+        return np.cumprod(self, axis, dtype, out)
+
+    def argsort(self, axis=-1, **options):
+        """Indices that sort the elements along an axis, as `numpy.argsort` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.asarray([3, 1, 2]).argsort().tolist()
+        [1, 2, 0]
+        """
+        return np.argsort(self, axis, **options)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """Elements whose indices on two axes are equal but for `offset`, as `numpy.diagonal` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).reshape(2, 2).diagonal().tolist()
+        [0.0, 3.0]
+        """
+        return np.diagonal(self, offset, axis1, axis2)
+
+    def dot(self, b, out=None):
+        """Product with another array, as `numpy.dot` has it; `@` is that of stacks of matrices.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(3).dot(nd.arange(3)).item()
+        5.0
+        """
+        return np.dot(self, b, out)
+
+    def nonzero(self):
+        """Indices of the elements that are not zero, an array for each axis, as `numpy.nonzero` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> [i.tolist() for i in nd.arange(3).nonzero()]
+        [[1, 2]]
+        """
+        return np.nonzero(self)
+
+    def repeat(self, repeats, axis=None):
+        """Each element, or part along an axis, so many times, as `numpy.repeat` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(2).repeat(2).tolist()
+        [0.0, 0.0, 1.0, 1.0]
+        """
+        return np.repeat(self, repeats, axis)
+
+    def take(self, indices, axis=None, out=None, mode="raise"):
+        """Elements, or parts along an axis, by their indices, as `numpy.take` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).take([3, 0]).tolist()
+        [3.0, 0.0]
+        """
+        return np.take(self, indices, axis, out, mode)
+
+    def trace(self, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+        """Sum of a diagonal, as `numpy.trace` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).reshape(2, 2).trace().item()
+        3.0
+        """
+        return np.trace(self, offset, axis1, axis2, dtype, out)
+
     def clip(self, min=None, max=None, out=None, **options):
         """Elements within limits, as `numpy.clip` has it.
 

@@ -89,6 +89,8 @@ def test_d3_public_names(name):
         obj = getattr(module, public_name)
         if callable(obj):
             assert obj.__doc__, public_name
+            if public_name in nd.__all__ and public_name != "Buffer" and not (isinstance(obj, type) and issubclass(obj, Exception)):
+                assert inspect.signature(obj), public_name
             for member, value in vars(obj).items() if isinstance(obj, type) and obj.__module__.startswith("nd4jlike") else ():
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     assert inspect.getdoc(getattr(obj, member)), f"{public_name}.{member}"

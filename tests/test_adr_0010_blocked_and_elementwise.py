@@ -1147,9 +1147,33 @@ def test_d20_methods(d, data):
         assert same(round(x), values.round())
         with np.errstate(all="ignore"):
             assert same(x.cumsum(), values.cumsum())
+            assert same(x.cumprod(), values.cumprod())
+        assert [i.tolist() for i in x.nonzero()] == [i.tolist() for i in np.nonzero(values)] if d.rank else True
+        assert same(x.argsort(None, kind="stable"), values.argsort(None, kind="stable"))
+        assert same(x.repeat(2), values.repeat(2))
+        assert same(x.take([0, -1], mode="clip"), values.take([0, -1], mode="clip")) if values.size else True
+        if d.rank == 2:
+            assert same(x.trace(), values.trace())
+            assert same(x.dot(np.ones(d.shape[1], values.dtype)), values.dot(np.ones(d.shape[1], values.dtype)))
+            if not d.inner_blocks:
+                assert same(x.diagonal(1), values.diagonal(1))
     x.fill(1)
     assert same(x.to_numpy(), np.ones_like(values))
     assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+def test_d20_astype():
+    """D20: `casting` as NumPy has it, and with `copy=False` the array itself where the type stays."""
+    x = nd.reorder(nd.arange(34).reshape(2, 17), "aB8b")
+    assert x.astype("float32", copy=False) is x
+    assert x.astype("float32").buffer is not x.buffer
+    assert same(x.astype("float64", casting="safe"), x.to_numpy().astype("float64"))
+    assert x.astype("bfloat16", casting="same_kind").dtype == "bfloat16"
+    for to in ("int8", "bfloat16"):
+        with pytest.raises(nd.DTypeError, match=f"casting='safe' does not take float32 to {to}"):
+            x.astype(to, casting="safe", copy=False)
+    with pytest.raises(nd.UnsupportedLayoutError, match="reorder"):
+        x.diagonal()
 
 
 def test_d20_what_does_not_fit():
