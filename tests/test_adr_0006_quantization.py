@@ -466,6 +466,25 @@ def test_d9_d10_square_filters_of_any_width_and_depth(isa):
         assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
 
 
+@every_isa
+@pytest.mark.parametrize("channels", [16, 32, 80])
+def test_d9_d10_columns_in_parts(isa, channels):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    # The lanes of such channels may hold halves or quarters of the columns.
+    for case, width in enumerate((*range(1, 21), 28, 33, 47, 300)):
+        for stride, dilation, right in ((1, 1, 1), (2, 1, 0), (2, 1, 1), (1, 2, 2), (1, 1, 4), (1, 3, 9), (2, 1, 7)):
+            sides = ((1, 1), ((1, 0)[stride - 1] * dilation, right))
+            rows = 2 * dilation + case % 3
+            if width + sum(sides[1]) <= 2 * dilation:
+                continue
+            weights, bias, q = layer(channels, 1, (3, 3), case, (1e-3, 0.02, 0.3)[case % 3], ((-128, 5)[case % 2], (-128, -128, 3)[width % 3]))
+            x = integers((1, rows, width, channels), case)
+            rounding = ROUNDINGS[(case + right) % 2]
+            how = {"stride": (stride, stride), "dilation": (dilation, dilation), "padding": sides}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
+            assert_equal(plan(x), x, weights, bias, q, rounding, **how)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -1,7 +1,8 @@
 # int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
 #
-# A block is a vector of channels. Of a last block of half a vector, the lanes hold the left and the right half of the columns.
+# A block is a vector of channels. Of a last block of half a vector, the lanes hold two parts, the left and the right half of the columns; of a quarter of
+# one, windows have four parts.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
@@ -15,6 +16,8 @@ cdef enum:
     BLOCK_PIXELS = 448
     # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead.
     FAR_BYTES = 1300 << 10
+    # Output columns from which on four quarters of them take less time than one of the lanes.
+    QUARTERS_PAY = 8
     # Output channels' largest number of bounds between results.
     BOUNDS = 256
     # Scales that are tried for a line: the next ones on both sides.
@@ -58,9 +61,9 @@ cdef extern from "window.h" nogil:
         const signed char *x
         Py_ssize_t x_row, x_column, x_apart
         Py_ssize_t first_row, end_row
-        Py_ssize_t first[2]
-        Py_ssize_t end[2]
-        # The columns that exist in both halves.
+        Py_ssize_t first[4]
+        Py_ssize_t end[4]
+        # The columns that exist in all parts.
         Py_ssize_t begin "from"
         Py_ssize_t to, readable
         const signed char *blank
@@ -79,18 +82,19 @@ cdef extern from "window.h" nogil:
         WHOLE
         HALVES
         PART
+        QUARTERS
     PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 
 
 # What is decided when the weights are packed; it lies before them, and after it the function of each block, and that for images far away.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
-    # Whether 3x3 windows slide over the columns; whether the last block has halves.
-    bint window, halves
+    # Whether 3x3 windows slide over the columns.
+    bint window
     int rescaling
     Py_ssize_t blocks, block_vectors
-    # Output columns of a strip: of a block, and of each half of one of halves.
-    Py_ssize_t columns
+    # Parts of the columns in the last block; output columns of a strip: of a block, and of each part.
+    Py_ssize_t parts, columns
     # From the start of the packed bytes to a vector of zero points, and to the first block.
     Py_ssize_t padding, weights
 
@@ -106,13 +110,21 @@ cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     return 1 if job.window else PAIRS_COLUMNS
 
 
+cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
+    """Parts lie at equal distances and cover all columns, some of them twice where they have to."""
+    cdef Py_ssize_t part = divide_up(columns, parts)
+    while parts > 1 and (columns - part) % (parts - 1):
+        part += 1
+    return part
+
+
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
     return (columns - 1) * job.stride + job.taps
 
 
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips
+    cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips, beyond
     # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
@@ -122,7 +134,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     job.window = WINDOWS and job.taps == 3
     # A window keeps the older one of two.
     job.pairs = 1 if job.window else (job.taps + 1) // 2
-    job.halves = rest == VECTOR_BYTES // 2
+    job.parts = 2 if rest == VECTOR_BYTES // 2 else 4 if rest == VECTOR_BYTES // 4 and job.window and outputs >= QUARTERS_PAY else 1
     if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
     if problem.kernel_height != job.taps or problem.stride_height != job.stride:
@@ -131,20 +143,29 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     if job.stride > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
-    if problem.channels < VECTOR_BYTES // 2 or (problem.channels < VECTOR_BYTES and rest != VECTOR_BYTES // 2 and rest < VECTOR_BYTES * 5 // 8):
+    if job.window and job.parts > 1:
+        # On the right, the last part alone may reach beyond the image.
+        beyond = (problem.out_width - 1) * job.stride - problem.pad_left + 2 * problem.dilation_width - (problem.width - 1)
+        beyond = divide_up(beyond, problem.dilation_width)
+        if beyond > 8 or (outputs - columns_of_part(outputs, job.parts)) // (job.parts - 1) * job.stride < beyond:
+            job.parts = 1
+    if problem.channels < VECTOR_BYTES // 2 and job.parts == 1:
+        return False
+    if problem.channels < VECTOR_BYTES * 5 // 8 and rest != VECTOR_BYTES // 2 and job.parts == 1:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
         return False
-    if job.halves:
-        outputs = divide_up(outputs, 2)
-    if outputs < tile_of(job):
+    if columns_of_part(outputs, job.parts) < tile_of(job):
         return False
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
     most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+    if job.parts > 2:
+        # One may have two columns more than another strip's.
+        most -= 2
     outputs = divide_up(problem.out_width, problem.dilation_width)
-    if problem.channels < VECTOR_BYTES and job.halves:
-        outputs = divide_up(outputs, 2)
+    if problem.channels < VECTOR_BYTES:
+        outputs = columns_of_part(outputs, job.parts)
     strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
     job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
     job.blocks = divide_up(problem.channels, VECTOR_BYTES)
@@ -312,8 +333,8 @@ cdef void pack_pairs(
             place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
             if job.window and job.stride == 1:
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
-            if job.halves and index == job.blocks - 1:
-                place %= VECTOR_BYTES // 2
+            if index == job.blocks - 1:
+                place %= VECTOR_BYTES // job.parts
             channel = index * VECTOR_BYTES + place
             if channel >= problem.channels:
                 channel = -1
@@ -379,7 +400,7 @@ cdef void pack_pairs(
                     split = False
                 below[lane] = lines[lane]
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
-        kind = HALVES if job.halves and index == job.blocks - 1 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
+        kind = WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else HALVES if job.parts == 2 else QUARTERS if job.parts == 4 else PART
         for row in range(2):
             if job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
@@ -424,18 +445,24 @@ cdef void lay_strip(
     """The strip of one block: output rows from `row` on and `columns` columns from `column` on, a dilation apart."""
     cdef Py_ssize_t channel = block * VECTOR_BYTES, i, at, apart = 0, x_row = row * job.stride - problem.pad_top
     cdef Py_ssize_t x_column = column * job.stride - problem.pad_left, down = problem.dilation_height, across = problem.dilation_width
-    strip.halves = job.halves and block == job.blocks - 1
-    strip.columns = divide_up(columns, 2) if strip.halves else columns
-    apart = columns - strip.columns
+    cdef Py_ssize_t parts = job.parts if block == job.blocks - 1 else 1
+    strip.halves = parts > 1
+    strip.columns = columns
+    if parts > 1:
+        strip.columns = columns_of_part(columns, parts)
+        apart = (columns - strip.columns) // (parts - 1)
     strip.width = pairs_columns_read(job, strip.columns)
     strip.first_row = steps_to(-problem.halo[0] - x_row, down)
     strip.end_row = steps_to(problem.height + problem.halo[1] - x_row, down)
-    for i in range(2):
+    for i in range(parts):
         at = x_column + i * apart * job.stride * across
         strip.first[i] = steps_to(-problem.halo[2] - at, across)
         strip.end[i] = steps_to(problem.width + problem.halo[3] - at, across)
-    strip.begin = max(strip.first[0], strip.first[1])
-    strip.to = min(strip.end[0], strip.end[1])
+    strip.begin = strip.first[0]
+    strip.to = strip.end[parts - 1]
+    if parts == 1:
+        strip.first[1] = strip.begin
+        strip.end[1] = strip.to
     strip.stored = problem.channels - channel
     strip.readable = strip.stored + problem.channel_room
     strip.block = <const vi32 *> (<const char *> problem.packed + job.weights) + block * job.block_vectors
@@ -458,7 +485,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef PairsStrip strip
     cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk, i
     # Output columns of a strip with all its lanes.
-    cdef Py_ssize_t all_columns = job.columns * 2 if problem.channels < VECTOR_BYTES and job.halves else job.columns
+    cdef Py_ssize_t all_columns = job.columns * job.parts if problem.channels < VECTOR_BYTES else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
     strip.rescaling = job.rescaling
     strip.flip = flip_of(problem.element)
@@ -485,7 +512,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                     columns = min(all_columns, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
-                        if block == 0 or (job.halves and block == job.blocks - 1):
+                        if block == 0 or (job.parts > 1 and block == job.blocks - 1):
                             lay_strip(
                                 job, problem, &strip, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
                                 across + column * problem.dilation_width, columns, block,

@@ -27,11 +27,11 @@ enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PA
 enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };
 
 typedef struct {
-    /* The input at row 0 and column 0 of the strip; bytes from a row and a column to the next, and to the columns of the upper half of the lanes. */
+    /* The input at row 0 and column 0 of the strip; bytes from a row and a column to the next, and to the columns of the next part of the lanes. */
     const int8_t *x;
     ptrdiff_t x_row, x_column, x_apart;
-    /* Rows that exist; columns that do, of the lower and the upper half, and of both; channels that may be read. */
-    ptrdiff_t first_row, end_row, first[2], end[2], from, to, readable;
+    /* Rows that exist; columns that do, of each part (of a whole vector two, the same), and of all; channels that may be read. */
+    ptrdiff_t first_row, end_row, first[4], end[4], from, to, readable;
     const int8_t *blank;
     /* From the oldest to the newest, and the columns of each. */
     char *pairs[PAIRS];

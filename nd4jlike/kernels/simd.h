@@ -700,6 +700,21 @@ WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
     _mm256_storeu_si256((__m256i *)lower, _mm512_castsi512_si256((__m512i)value));
     _mm256_storeu_si256((__m256i *)upper, _mm512_extracti64x4_epi64((__m512i)value, 1));
 }
+WORD __m256i load_two(const int8_t *lower, const int8_t *upper)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)lower)), _mm_loadu_si128((const __m128i *)upper), 1);
+}
+WORD vbytes load_quarters(const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d)
+{
+    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(load_two(a, b)), load_two(c, d), 1);
+}
+WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value)
+{
+    _mm_storeu_si128((__m128i *)target, _mm512_castsi512_si128((__m512i)value));
+    _mm_storeu_si128((__m128i *)(target + apart), _mm512_extracti32x4_epi32((__m512i)value, 1));
+    _mm_storeu_si128((__m128i *)(target + 2 * apart), _mm512_extracti32x4_epi32((__m512i)value, 2));
+    _mm_storeu_si128((__m128i *)(target + 3 * apart), _mm512_extracti32x4_epi32((__m512i)value, 3));
+}
 #define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
 /* Runs of 4 bytes as a matrix of 4x4: in steps it is transposed, and in_order undoes that. */
 WORD vbytes in_steps(vbytes value)

@@ -9,12 +9,13 @@
 
 #include "pairs.h"
 
-/* Lanes: a vector of channels side by side, the left and the right half of the columns, or fewer channels. */
-enum { WHOLE, HALVES, PART };
+/* Lanes: a vector of channels side by side; the left and the right half of the columns, of half as many channels, or four quarters of them; fewer channels. */
+enum { WHOLE, HALVES, PART, QUARTERS };
+#define PARTED (kind == HALVES || kind == QUARTERS)
 
 #if WINDOWS
 
-/* What slides over two rows and the pairs of the rows above: of those, both halves have the columns `from` to `stop`. */
+/* What slides over two rows and the pairs of the rows above: of those, all parts have the columns `from` to `stop`. */
 typedef struct {
     const PairsStrip *strip;
     char *ring, *from, *stop;
@@ -23,9 +24,20 @@ typedef struct {
     vbytes offset, outside;
 } Window;
 
-WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t stored, const int kind)
+/* `last`: of parts, the last one. */
+WORD vbytes window_bytes(const int8_t *x, ptrdiff_t apart, const int8_t *last, ptrdiff_t stored, const int kind)
 {
-    return kind == WHOLE ? load_bytes(lower, VECTOR_BYTES) : kind == HALVES ? load_halves(lower, upper) : load_part_bytes(lower, stored);
+    return kind == WHOLE ? load_bytes(x, VECTOR_BYTES) : kind == HALVES ? load_halves(x, last)
+         : kind == QUARTERS ? load_quarters(x, x + apart, x + 2 * apart, last) : load_part_bytes(x, stored);
+}
+
+/* The same at a column that some parts have. */
+WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apart, ptrdiff_t column, const int kind)
+{
+    const int8_t *at[4];
+    for (int i = 0; i < (kind == HALVES ? 2 : 4); i++)
+        at[i] = column >= strip->first[i] && column < strip->end[i] ? x + i * apart : strip->blank;
+    return kind == HALVES ? load_halves(at[0], at[1]) : load_quarters(at[0], at[1], at[2], at[3]);
 }
 
 /* Variables of a row. */
@@ -45,26 +57,28 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
 #define WINDOW_FETCH(at) \
     if (ahead) \
         __asm__ volatile("prefetcht1 %0" : : "m"(*(const char *)(at)));
-/* Whether the next column exists, in both halves. Where it does not, in none, all bytes are the same. */
+/* Whether the next column exists, in all parts. Where it does not, in none, all bytes are the same. */
 #define WINDOW_INSIDE (ring >= from && ring < stop)
 /* The same beyond the columns on the left of the first output. */
 #define WINDOW_LEFT_OF_END __builtin_expect(ring < stop, 1)
 
-/* The next column of both rows, interleaved. */
-#define WINDOW_PAIR(inside) \
+/* The next column of both rows, interleaved. Where not all parts have it, either `some` do, or all but the last one. */
+#define WINDOW_PAIR(inside, some) \
     { \
         vbytes upper, lower; \
-        if (kind != HALVES || (inside)) { \
-            upper = window_bytes(x0, x0 + apart0, stored, kind) ^ offset; \
-            lower = window_bytes(x1, x1 + apart1, stored, kind) ^ offset; \
+        const ptrdiff_t before = kind == HALVES ? 1 : 3; \
+        if (!PARTED || (inside)) { \
+            upper = window_bytes(x0, apart0, x0 + before * apart0, stored, kind) ^ offset; \
+            lower = window_bytes(x1, apart1, x1 + before * apart1, stored, kind) ^ offset; \
             WINDOW_FETCH(x0 + x_ahead) \
             WINDOW_FETCH(x1 + x_ahead) \
             __asm__("" : "+v"(upper), "+v"(lower)); \
         } else { \
             const ptrdiff_t column = (ring - strip->pairs[0]) / PAIR_BYTES; \
-            const int left = column >= strip->first[0] && column < strip->end[0], right = column >= strip->first[1] && column < strip->end[1]; \
-            upper = load_halves(left ? x0 : strip->blank, right ? x0 + apart0 : strip->blank) ^ offset; \
-            lower = load_halves(left ? x1 : strip->blank, right ? x1 + apart1 : strip->blank) ^ offset; \
+            upper = some ? window_edge(strip, x0, apart0, column, kind) : window_bytes(x0, apart0, strip->blank, stored, kind); \
+            lower = some ? window_edge(strip, x1, apart1, column, kind) : window_bytes(x1, apart1, strip->blank, stored, kind); \
+            upper ^= offset; \
+            lower ^= offset; \
             __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
         } \
         __asm__("vpunpcklbw %3, %2, %0\n\tvpunpckhbw %3, %2, %1" : "=&v"(pair[0]), "=v"(pair[1]) : "v"(upper), "v"(lower)); \
@@ -79,9 +93,9 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
 /* Its cells: the newer pair, and the one above, which it replaces. Where the filter steps by 1, QUADS 0 and 2 have the even channels, the one above first,
  * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. Where it steps by 2, instructions that read memory are worth
  * more: the newer pair comes first, as in quads_of. */
-#define WINDOW_CELLS(window, cells, inside) \
-    if ((inside) || (kind == HALVES && ring < last)) { \
-        WINDOW_PAIR(inside) \
+#define WINDOW_CELLS(window, cells, inside, some) \
+    if ((inside) || (PARTED && ring < last)) { \
+        WINDOW_PAIR(inside, some) \
         if (stride == 1) \
             __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
                     "vpshufb %7, %4, %0%{%8%}\n\tvpshufb %7, %4, %1%{%9%}\n\tvpshufb %7, %5, %2%{%8%}\n\tvpshufb %7, %5, %3%{%9%}\n\t" \
@@ -186,9 +200,9 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
         WINDOW_BEGIN(2, a, b) \
         WINDOW_BEGIN(3, a, b) \
         if (stride == 2) { \
-            WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END) \
+            WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END, 0) \
         } \
-        WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END) \
+        WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END, 0) \
         WINDOW_END(0, c) \
         WINDOW_END(1, c) \
         WINDOW_END(2, c) \
@@ -208,6 +222,8 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
                 store_bytes(at, bytes[i], VECTOR_BYTES); \
             else if (kind == HALVES) \
                 store_halves(at, at + strip->y_apart, bytes[i]); \
+            else if (kind == QUARTERS) \
+                store_quarters(at, strip->y_apart, bytes[i]); \
             else \
                 store_part_bytes(at, bytes[i], stored); \
         } \
@@ -221,14 +237,14 @@ WORD vbytes window_bytes(const int8_t *lower, const int8_t *upper, ptrdiff_t sto
 WORD void window_first(const Window *window, const int kind, const int ahead)
 {
     WINDOW_LOCALS(window, 0);
-    const char *const end = kind == HALVES ? ring + strip->width * PAIR_BYTES : stop;
-    if (kind != HALVES) {
+    const char *const end = PARTED ? ring + strip->width * PAIR_BYTES : stop;
+    if (!PARTED) {
         x0 += (from - ring) / PAIR_BYTES * x_step0;
         x1 += (from - ring) / PAIR_BYTES * x_step1;
         ring = from;
     }
     while (ring < end) {
-        WINDOW_PAIR(WINDOW_INSIDE)
+        WINDOW_PAIR(WINDOW_INSIDE, 1)
         ((vbytes *)ring)[0] = pair[0];
         ((vbytes *)ring)[1] = pair[1];
         WINDOW_STEP
@@ -250,9 +266,9 @@ WORD void window_row(
     const uint64_t odd = ODD_WORDS, even = ~ODD_WORDS;
     int scaled = window->scaled;
     vi32 a[QUADS], b[QUADS], c[QUADS];
-    WINDOW_CELLS(window, a, WINDOW_INSIDE)
-    WINDOW_CELLS(window, b, WINDOW_INSIDE)
-    WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END)
+    WINDOW_CELLS(window, a, WINDOW_INSIDE, 1)
+    WINDOW_CELLS(window, b, WINDOW_INSIDE, 1)
+    WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
     if (stride == 1)
         for (;;) {
             WINDOW_OUTPUTS(window, a, b, c)
@@ -306,6 +322,12 @@ WINDOW_KERNELS(1, PART)
 WINDOW_KERNELS(2, WHOLE)
 WINDOW_KERNELS(2, HALVES)
 WINDOW_KERNELS(2, PART)
+WINDOW_KERNEL(1, QUARTERS, BY_SCALE, BY_SCALE, 0)
+WINDOW_KERNEL(2, QUARTERS, BY_SCALE, BY_SCALE, 0)
+WINDOW_KERNEL(1, QUARTERS, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(2, QUARTERS, OTHERWISE, OTHERWISE, 0)
+WINDOW_KERNEL(1, QUARTERS, BY_SPLIT, BY_SPLIT, 0)
+WINDOW_KERNEL(2, QUARTERS, BY_SPLIT, BY_SPLIT, 0)
 WINDOW_KERNEL(1, HALVES, OTHERWISE, OTHERWISE, 0)
 WINDOW_KERNEL(1, PART, OTHERWISE, OTHERWISE, 0)
 WINDOW_KERNEL(2, HALVES, OTHERWISE, OTHERWISE, 0)
@@ -318,16 +340,20 @@ WINDOW_KERNEL(2, PART, BY_SPLIT, BY_SPLIT, 0)
 WINDOW_KERNEL(1, WHOLE, AHEAD, BY_SCALE, 1)
 WINDOW_KERNEL(2, WHOLE, AHEAD, BY_SCALE, 1)
 
-#define WINDOW_CHOICE(stride, kind, other) \
+#define WINDOW_CHOICE(stride, kind, line, other) \
     { \
-        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_LINE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
+        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_##line, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
     }
-#define WINDOW_CHOICES(stride) {WINDOW_CHOICE(stride, WHOLE, PART), WINDOW_CHOICE(stride, HALVES, HALVES), WINDOW_CHOICE(stride, PART, PART)}
+#define WINDOW_CHOICES(stride) \
+    { \
+        WINDOW_CHOICE(stride, WHOLE, BY_LINE, PART), WINDOW_CHOICE(stride, HALVES, BY_LINE, HALVES), WINDOW_CHOICE(stride, PART, BY_LINE, PART), \
+            WINDOW_CHOICE(stride, QUARTERS, BY_SCALE, QUARTERS) \
+    }
 
 /* `ahead`: for images beyond the second-level cache. */
 WORD PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 {
-    static const PairsKernel table[2][3][4] = {WINDOW_CHOICES(1), WINDOW_CHOICES(2)};
+    static const PairsKernel table[2][4][4] = {WINDOW_CHOICES(1), WINDOW_CHOICES(2)};
     if (ahead && kind == WHOLE && (rescaling == BY_LINE || rescaling == BY_SCALE))
         return stride == 1 ? window_1_WHOLE_AHEAD : window_2_WHOLE_AHEAD;
     return table[stride - 1][kind][rescaling];
