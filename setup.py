@@ -49,6 +49,8 @@ if os.environ.get("ND4JLIKE_SANITIZE"):
 # The Limited API of Python 3.11 makes one wheel serve all later versions; free-threaded builds have none.
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
+# Kernels raise nothing and call nobody back: no tables to unwind them by, which are a hundredth of the wheel.
+KERNEL_FLAGS = [] if "-O1" in FLAGS else ["-fno-asynchronous-unwind-tables"]
 # What the text of the kernels calls inline is inlined: its vectors are in registers, its constants gone.
 KERNEL_MACROS = [] if "-O1" in FLAGS else [("CYTHON_INLINE", "inline __attribute__((always_inline))")]
 
@@ -71,7 +73,7 @@ def extension(module, flags=(), macros=()):
 extensions = [extension(f"nd4jlike.{module}", FAST_FLAGS if module in FAST else SMALL_FLAGS) for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
-    extension(f"nd4jlike.kernels._{kernel}_{isa}", [*isa_flags[isa], *PLACED.get((kernel, isa), [])], KERNEL_MACROS)
+    extension(f"nd4jlike.kernels._{kernel}_{isa}", [*isa_flags[isa], *KERNEL_FLAGS, *PLACED.get((kernel, isa), [])], KERNEL_MACROS)
     for kernel, isas in KERNELS.items()
     for isa in isas
     if isa in isa_flags
