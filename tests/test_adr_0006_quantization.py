@@ -471,7 +471,7 @@ def test_d9_d10_square_filters_of_any_width_and_depth(isa):
 def test_d9_d10_columns_in_parts(isa, channels):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     # The lanes of such channels may hold halves or quarters of the columns.
-    for case, width in enumerate((*range(1, 21), 28, 33, 47, 300)):
+    for case, width in enumerate((*range(1, 21), 28, 33, 47, 300) if channels == 16 else (*range(7, 13), 300)):
         for stride, dilation, right in ((1, 1, 1), (2, 1, 0), (2, 1, 1), (1, 2, 2), (1, 1, 4), (1, 3, 9), (2, 1, 7)):
             sides = ((1, 1), ((1, 0)[stride - 1] * dilation, right))
             rows = 2 * dilation + case % 3

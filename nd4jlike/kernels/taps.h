@@ -10,8 +10,8 @@
 
 #include "simd.h"
 
-/* Columns of a tile, and of those that a narrow one is split into. A wide one serves outputs that are all stored, of inputs that are outside at the edges at most; no spread ones. A general one serves
- * any taps and any stride, but loads an input for each output that it reaches. */
+/* Columns of a tile, and of those that a narrow one is split into. A wide one serves outputs that are all stored, of inputs that are outside at the edges
+ * at most; no spread ones. A general one serves any taps and any stride, but loads an input for each output that it reaches. */
 enum { NARROW_TILE = 4, SPLIT_TILE = 2, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
 /* Taps that a general tile adds at a time, and input columns of a tile at most. */
 enum { TAPS_TOGETHER = 4, TILE_INPUTS = 63 };
@@ -387,7 +387,14 @@ enum { JOINED_BLOCKS = 6 };
     }
 
 /* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles; narrow tall ones by SPLIT_TILE columns. */
-enum { SPREAD = ANYWHERE + 1, SPREAD_WHOLE = SPREAD + ANYWHERE + 1, WHOLE_TILE, TALL_TILE = WHOLE_TILE + EDGES + 1, SPLIT_TALL_TILE = TALL_TILE + EDGES + 1, VARIANTS = SPLIT_TALL_TILE + EDGES + 1 };
+enum {
+    SPREAD = ANYWHERE + 1,
+    SPREAD_WHOLE = SPREAD + ANYWHERE + 1,
+    WHOLE_TILE,
+    TALL_TILE = WHOLE_TILE + EDGES + 1,
+    SPLIT_TALL_TILE = TALL_TILE + EDGES + 1,
+    VARIANTS = SPLIT_TALL_TILE + EDGES + 1
+};
 
 #define NAME_OF(variant, taps, stride, columns, element) tile_##variant##_##taps##_##stride##_##columns##_##element
 #define TILES(taps, stride, columns, element) \
