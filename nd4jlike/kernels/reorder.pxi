@@ -99,15 +99,17 @@ cdef void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ss
         column += tile_columns
 
 
-cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source) noexcept nogil:
-    """What the tile after the one at `row` and `column`, read from `source` on, will read and write."""
+cdef inline void fetch_ahead(
+    const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source, bint stream,
+) noexcept nogil:
+    """What the tile after the one at `row` and `column`, read from `source` on, will read and, if not past the caches, write."""
     cdef const char *target
     cdef Py_ssize_t i
     if patch.ahead_source:
         for i in range(rows):
             touch(source + i * patch.row + patch.ahead_source)
     # Vectors of one piece seldom cross lines.
-    if not patch.stream and (patch.ahead_source or (patch.ahead_target and PIECES > 1)):
+    if not stream and (patch.ahead_source or (patch.ahead_target and PIECES > 1)):
         target = patch.target + row * patch.ahead_row + column * patch.column + patch.ahead_target
         for i in range(columns):
             touch(target + i * patch.ahead_step)
@@ -115,7 +117,7 @@ cdef inline void fetch_ahead(const Patch *patch, Py_ssize_t row, Py_ssize_t rows
 
 cdef void fetch_tile(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source) noexcept nogil:
     """Out of line: `turn_rows` is short of registers."""
-    fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source)
+    fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source, False)
 
 
 cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
@@ -151,7 +153,7 @@ cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, cons
                 touch_far(fetched + i * LINE_BYTES)
             fetched += line * LINE_BYTES
         if sizeof(cell) > 1:
-            fetch_ahead(patch, row, line, column, line, source)
+            fetch_ahead(patch, row, line, column, line, source, stream)
         elif patch.ahead_source:
             # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
             for i in range(line):
@@ -234,7 +236,7 @@ cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, bint stream, 
         if patch.ahead_source:
             for i in range(columns):
                 touch(source + i * LINE_BYTES + patch.ahead_source)
-        fetch_ahead(patch, row, 0, 0, columns, source)
+        fetch_ahead(patch, row, 0, 0, columns, source, stream)
         if bytes > PIECE:
             move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, stream, source, bytes, target, patch.column)
         else:
@@ -252,7 +254,7 @@ cdef inline Py_ssize_t part_rows(const Patch *patch, const cell *kind) noexcept 
     """Rows of three columns, next to each other: as many as whole vectors take; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, row = 0
     while row + step <= patch.rows:
-        fetch_ahead(patch, row, 0, 0, 3, patch.source)
+        fetch_ahead(patch, row, 0, 0, 3, patch.source, False)
         part_three(sizeof(cell), patch.source + row * patch.row, patch.target + row * width, patch.column)
         row += step
     return row
