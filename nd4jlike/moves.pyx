@@ -30,8 +30,12 @@ cdef enum:
     STRIP_BYTES = 1 << 18
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
-    # Half a second-level cache that has room for much else beside a strip.
+    # Half a second-level cache that has room for much else beside a strip; then rows are read by slabs of so many bytes, columns written so many at a time,
+    # and where columns lie side by side, those of pixels so far apart.
     DEEP_BYTES = 1 << 20
+    SLAB_BYTES = 1 << 17
+    SLAB_COLUMNS = 32
+    APART_BYTES = 1 << 10
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
@@ -49,6 +53,13 @@ def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
     before = near_bytes, streamed_bytes
     near_bytes, streamed_bytes = near, streamed
     return before
+
+
+# How squares follow each other: so many rows and columns at a time; down the rows first; whether rows, read to their ends, are fetched line after line
+# into a second-level cache, which holds them and as many again.
+cdef struct Squares:
+    Py_ssize_t rows, columns
+    bint downwards, ordered
 
 
 # What nests are run on.
@@ -306,17 +317,55 @@ cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char 
     return False
 
 
+cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, bint far, bint scattered) noexcept nogil:
+    """Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
+
+    The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
+    """
+    cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, slab
+    cdef bint regular, gathers = size_of(down.source) >= across.target
+    cdef Squares squares = Squares(down.room, across.extent, False, False)
+    if down.room > down.extent:
+        squares.columns = FILLED_COLUMNS
+    if down.room > down.extent or scattered:
+        return squares
+    slab = min(16, max(4, SLAB_BYTES // (row_bytes * line))) * line
+    # Rows of 8 or 16 columns have loops of their own.
+    regular = near_bytes >= DEEP_BYTES and width > 1 and across.extent % line == 0 and across.extent > 16
+    if gathers and across.target % LINE and across.target > 16 and down.extent <= SHARED_ROWS:
+        # Columns that share lines are written one after the other.
+        squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
+        slab = down.extent
+        regular = regular and down.extent >= 4 * line
+    elif gathers:
+        squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * width) // LINE * LINE)
+        regular = regular and across.target % LINE == 0 and across.target >= APART_BYTES and slab < down.extent
+    else:
+        squares.columns = line
+        squares.rows = max(FILLED_COLUMNS, STRIP_BYTES // row_bytes // LINE * LINE)
+        if across.extent % line:
+            # Lines that are read for a few columns more are read again at once.
+            squares.rows = max(LINE, 8 * BIT_BYTES // row_bytes // LINE * LINE)
+        squares.downwards = True
+    squares.ordered = regular and far and down.source == row_bytes and slab * down.source <= near_bytes
+    if squares.ordered or (regular and squares.downwards):
+        squares.rows, squares.columns = slab, 2 * line if gathers else max(line, min(2 * line, SLAB_COLUMNS))
+        squares.downwards = squares.downwards and not squares.ordered
+    return squares
+
+
 cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     """Rows into columns: the last loop is dense in the target, loop `fast` in the source."""
     cdef const Loop *down = &nest.loops[nest.depth - 1]
     cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, rows, columns, slab, line = LINE // nest.width
+    cdef Py_ssize_t row, column, line = LINE // nest.width
+    cdef Squares squares
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered, far, regular, downwards = False, ordered = False
+    cdef bint scattered, far
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -332,47 +381,19 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     patch.ahead_source = patch.ahead_target = 0
     # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
-    # Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
-    # The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
-    rows, columns = down.room, across.extent
-    if down.room > down.extent:
-        columns = FILLED_COLUMNS
-    elif not scattered:
-        slab = min(16, max(4, STRIP_BYTES // 2 // (across.extent * nest.width * line))) * line
-        # Rows of 8 or 16 columns have loops of their own.
-        regular = near_bytes >= DEEP_BYTES and nest.width > 1 and across.extent % line == 0 and across.extent > 16
-        if size_of(down.source) >= across.target and across.target % LINE and across.target > 16 and down.extent <= SHARED_ROWS:
-            # Columns that share lines are written one after the other.
-            columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
-            slab = down.extent
-            regular = regular and down.extent >= 4 * line
-        elif size_of(down.source) >= across.target:
-            columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * nest.width) // LINE * LINE)
-            regular = regular and across.target % LINE == 0 and across.target >= 1024 and slab < down.extent
-        else:
-            columns = line
-            rows = max(FILLED_COLUMNS, STRIP_BYTES // (across.extent * nest.width) // LINE * LINE)
-            if across.extent % line:
-                # Lines that are read for a few columns more are read again at once.
-                rows = max(LINE, 8 * BIT_BYTES // (across.extent * nest.width) // LINE * LINE)
-            downwards = True
-        # Where many rows, read to their ends, and as many again stay in a second-level cache, those are fetched there line after line.
-        ordered = regular and far and down.source == across.extent * nest.width and slab * down.source <= near_bytes
-        if ordered or (regular and downwards):
-            rows, columns = slab, max(line, min(2 * line, 32)) if downwards else 2 * line
-            downwards = downwards and not ordered
+    squares = squares_of(down, across, nest.width, far, scattered)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     if not scattered and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
-        if downwards:
+        if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
         else:
             patch.ahead_target = line * across.target
-            if not ordered and across.target < down.room * nest.width + LINE:
+            if not squares.ordered and across.target < down.room * nest.width + LINE:
                 # One line after the other.
                 patch.ahead_row = patch.ahead_step = LINE
-        if far and not ordered:
-            patch.ahead_source = line * down.source if downwards else LINE
+        if far and not squares.ordered:
+            patch.ahead_source = line * down.source if squares.downwards else LINE
     patch.row, patch.column = down.source, across.target
     patch.next = patch.fill = NULL
     if down.room > down.extent:
@@ -380,20 +401,20 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     while True:
         row = 0
         while row < down.extent:
-            patch.rows = min(rows, down.extent - row)
-            patch.room = patch.rows if row + rows < down.extent else down.room - row
+            patch.rows = min(squares.rows, down.extent - row)
+            patch.room = patch.rows if row + squares.rows < down.extent else down.room - row
             column = 0
             while column < across.extent:
                 patch.columns = across.extent - column
-                if patch.columns >= (2 * columns if downwards else columns):
-                    patch.columns = columns
+                if patch.columns >= (2 * squares.columns if squares.downwards else squares.columns):
+                    patch.columns = squares.columns
                 patch.source = source + row * down.source + column * across.source
                 patch.target = target + row * down.target + column * across.target
-                if ordered:
-                    patch.next = source + (row + rows) * down.source + column * rows * nest.width
+                if squares.ordered:
+                    patch.next = source + (row + squares.rows) * down.source + column * squares.rows * nest.width
                 ends.table.turn[size](&patch)
                 column += patch.columns
-            row += rows
+            row += squares.rows
         if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
             return
 

@@ -99,23 +99,20 @@ include "operators.pxi"
 
 cdef bint is_whole(const Layout *layout) noexcept nogil:
     """Whether the layout is that of a buffer of its own: the hosting buffer is dense and starts at offset 0, as tags describe it."""
-    cdef Py_ssize_t products[MAX_RANK]
-    cdef Py_ssize_t expected = 1, start = 0, extent
+    cdef Py_ssize_t expected = 1, start = 0, extent, product
     cdef int i, axis
     if layout.length == 0:
         return True
-    for axis in range(layout.rank):
-        products[axis] = 1
     for i in range(layout.block_count):
-        products[layout.block_axes[i]] *= layout.block_sizes[i]
         expected *= layout.block_sizes[i]
     for i in range(layout.rank - 1, -1, -1):
         axis = layout.axes[i]
-        extent = layout.padded_shape[axis] // products[axis]
+        product = block_product(layout, axis)
+        extent = layout.padded_shape[axis] // product
         if extent != 1:
             if layout.strides[axis] != expected:
                 return False
-            start += layout.padding_offsets[axis] // products[axis] * expected
+            start += layout.padding_offsets[axis] // product * expected
             expected *= extent
     return layout.offset == start
 

@@ -317,7 +317,7 @@ def test_d6_overlap_counts_all_blocks():
                 plan(x, out)
 
 
-SECOND_LEVEL, LAST_LEVEL = cpu.second_level(), cpu.last_level()
+SECOND_LEVEL, LAST_LEVEL = cpu.caches()
 
 
 @every_isa

@@ -44,35 +44,19 @@ def supported():
     return tuple([cpu_levels[level].decode("ascii") for level in range(CPU_LEVELS) if cpu_supports(level)])
 
 
-def second_level():
-    """Tell how large the second-level cache is.
+def caches():
+    """Tell how large the caches beyond the first are.
 
     Returns
     -------
-    int
-        Bytes; 256 KiB where the system does not tell, or tells less.
+    (int, int)
+        Bytes of the second-level and of the last-level cache; 256 KiB and 4 MiB where the system does not tell, or tells less.
 
     Examples
     --------
     >>> from nd4jlike.kernels import cpu
-    >>> cpu.second_level() >= 1 << 18
-    True
+    >>> second, last = cpu.caches()
+    >>> second >= 1 << 18, last >= 1 << 22
+    (True, True)
     """
-    return second_level_bytes()
-
-
-def last_level():
-    """Tell how large the last-level cache is.
-
-    Returns
-    -------
-    int
-        Bytes; 4 MiB where the system does not tell, or tells less.
-
-    Examples
-    --------
-    >>> from nd4jlike.kernels import cpu
-    >>> cpu.last_level() >= 1 << 22
-    True
-    """
-    return last_level_bytes()
+    return second_level_bytes(), last_level_bytes()
