@@ -8,6 +8,7 @@ from nd4jlike.kernels.problem cimport (
     QUANTIZED, REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 
 include "simd.pxi"
+include "bytes.pxi"
 include "depthwise_tile.pxi"
 include "depthwise_band.pxi"
 include "depthwise_quads.pxi"

@@ -1,13 +1,13 @@
 /* The register tile of int8 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
  *
  * A filter of 3x3, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
- * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, simd.h) in
+ * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, bytes.h) in
  * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2.
  */
 #ifndef ND4JLIKE_PAIRS_H
 #define ND4JLIKE_PAIRS_H
 
-#include "simd.h"
+#include "bytes.h"
 
 enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 

@@ -37,43 +37,10 @@ cdef extern from "simd.h" nogil:
     ctypedef signed char vbytes
     const int FLOATS
     const int BY_PAIRS
-    const int QUADS
     const int VECTOR_BYTES
     const int PASS_ROWS
     const int TILE_COLUMNS
-    const int CELL_PLANES
-    const int INPUT_OFFSET
-    const int GROUP
-    const int UNORDERED
     const int FUSED
-    const int WINDOWS
-    vi16 pack_i32(vi32 a, vi32 b)
-    vi16 splat_i16(int value)
-    vi32 blank_cells(int value)
-    void store_bytes(signed char *target, vbytes value, Py_ssize_t count)
-    void interleave(
-        char *target, Py_ssize_t plane, const signed char *a, const signed char *b, const signed char *c, const signed char *d, int flip,
-        Py_ssize_t count, const int ordered)
-    void put_weights(int *lane, Py_ssize_t pitch, int a, int b, int c, int d)
-    vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights)
-    vi32 pick_near(const char *cells, vi32 index)
-    vi32 pick_far(const char *cells, vi32 index)
-    vi32 round_scaled(vi32 sum, vf32 scale)
-    vi32 round_small(vi32 sum, vf32 scale)
-    vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst)
-    bint near_a_tie(vf32 worst)
-    void fill_eight(signed char *target, int value)
-    vbytes order_of(int steps)
-    vbytes splat_i8(int value)
-    vbytes changed(vbytes value, vbytes bits)
-    vbytes at_most_i8(vbytes value, vbytes high)
-    vbytes in_order(vbytes value, vbytes order)
-    vbytes in_fours(vbytes value)
-    vbytes pack_i16(vi16 a, vi16 b)
-    vi16 low_words(vi32 a, vi32 b)
-    vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset)
-    float scale_bits()
-    vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
     int wrapping_add(int a, int b)
     int wrapping_multiply(int a, int b)
     long long wrapping_add_64(long long a, long long b)

@@ -8,7 +8,7 @@
 #ifndef ND4JLIKE_TILES_H
 #define ND4JLIKE_TILES_H
 
-#include "simd.h"
+#include "bytes.h"
 
 enum { PIECE = 16, PIECES = VECTOR_BYTES / PIECE, HALF_PIECES = PIECES < 2 ? PIECES : 2, LINE = 64, CHOOSES = PIECES > 1 };
 

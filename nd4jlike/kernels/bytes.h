@@ -1,0 +1,375 @@
+/* The words of bytes, once per instruction set (ADR 0004): int8 activations, the cells of four rows of which products are made, and the way from sums
+ * back to int8 (ADR 0006). They are made of those of simd.h.
+ */
+#ifndef ND4JLIKE_BYTES_H
+#define ND4JLIKE_BYTES_H
+
+#include "simd.h"
+
+/* vbytes holds one int8 of VECTOR_BYTES neighbouring channels, whose sums are QUADS vectors of int32. */
+enum { QUADS = 4 };
+
+#if VECTOR_BYTES == 64
+
+WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
+{
+    return (vbytes)_mm512_maskz_loadu_epi8((__mmask64)_bzhi_u64(UINT64_MAX, (unsigned)count), source);
+}
+WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count)
+{
+    _mm512_mask_storeu_epi8(target, (__mmask64)_bzhi_u64(UINT64_MAX, (unsigned)count), (__m512i)value);
+}
+WORD vbytes load_halves(const int8_t *lower, const int8_t *upper)
+{
+    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)lower)), _mm256_loadu_si256((const __m256i *)upper), 1);
+}
+WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
+{
+    _mm256_storeu_si256((__m256i *)lower, _mm512_castsi512_si256((__m512i)value));
+    _mm256_storeu_si256((__m256i *)upper, _mm512_extracti64x4_epi64((__m512i)value, 1));
+}
+WORD __m256i load_two(const int8_t *lower, const int8_t *upper)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)lower)), _mm_loadu_si128((const __m128i *)upper), 1);
+}
+WORD vbytes load_quarters(const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d)
+{
+    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(load_two(a, b)), load_two(c, d), 1);
+}
+WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value)
+{
+    _mm_storeu_si128((__m128i *)target, _mm512_castsi512_si128((__m512i)value));
+    _mm_storeu_si128((__m128i *)(target + apart), _mm512_extracti32x4_epi32((__m512i)value, 1));
+    _mm_storeu_si128((__m128i *)(target + 2 * apart), _mm512_extracti32x4_epi32((__m512i)value, 2));
+    _mm_storeu_si128((__m128i *)(target + 3 * apart), _mm512_extracti32x4_epi32((__m512i)value, 3));
+}
+#define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
+/* Runs of 4 bytes as a matrix of 4x4: in steps it is transposed, and in_order undoes that. */
+WORD vbytes in_steps(vbytes value)
+{
+    return (vbytes)_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), (__m512i)value);
+}
+WORD vbytes order_of(int steps)
+{
+    const __m512i as_is = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return steps ? in_steps((vbytes)as_is) : (vbytes)as_is;
+}
+WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi32((__m512i)order, (__m512i)value); }
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a, (__m512i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
+WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm512_min_epi8((__m512i)value, (__m512i)high); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
+{
+    return (vbytes)_mm512_min_epi8(_mm512_max_epi8((__m512i)value, (__m512i)low), (__m512i)high);
+}
+
+/* The low words of a and of b, by turns. Narrowed, two of these are by turns, too: in_fours gives four bytes of each quad. */
+WORD vbytes words_swapped(void) { return (vbytes)_mm512_set4_epi32(0x0D0C0F0E, 0x09080B0A, 0x05040706, 0x01000302); }
+#define ODD_WORDS 0xCCCCCCCCCCCCCCCCull
+WORD vi16 low_words(vi32 a, vi32 b) { return (vi16)_mm512_mask_shuffle_epi8((__m512i)a, ODD_WORDS, (__m512i)b, (__m512i)words_swapped()); }
+/* Of fours, by turns. */
+WORD vbytes in_twos(vbytes value)
+{
+    return (vbytes)_mm512_shuffle_epi8((__m512i)value, _mm512_set4_epi32(0x0F0B0E0A, 0x0D090C08, 0x07030602, 0x05010400));
+}
+WORD vbytes in_fours(vbytes value)
+{
+    return (vbytes)_mm512_shuffle_epi8((__m512i)value, _mm512_set4_epi32(0x0F0D0B09, 0x0E0C0A08, 0x07050301, 0x06040200));
+}
+
+#else
+
+WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
+{
+    vbytes value = {0};
+    memcpy(&value, source, (size_t)count);
+    return value;
+}
+WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memcpy(target, &value, (size_t)count); }
+WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
+{
+    memcpy(lower, &value, VECTOR_BYTES / 2);
+    memcpy(upper, (const char *)&value + VECTOR_BYTES / 2, VECTOR_BYTES / 2);
+}
+
+#if VECTOR_BYTES == 32
+
+#define UNPACK(half, bits, a, b) ((vbytes)_mm256_unpack##half##_epi##bits((__m256i)(a), (__m256i)(b)))
+/* Packing works within 16 bytes: runs of 4 bytes, as a matrix of 2x4, are transposed afterwards. */
+WORD vbytes order_of(int steps)
+{
+    (void)steps;
+    return (vbytes)_mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+}
+WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm256_permutevar8x32_epi32((__m256i)value, (__m256i)order); }
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a, (__m256i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
+WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm256_min_epi8((__m256i)value, (__m256i)high); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
+{
+    return (vbytes)_mm256_min_epi8(_mm256_max_epi8((__m256i)value, (__m256i)low), (__m256i)high);
+}
+
+#elif defined(__SSE2__)
+
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
+#define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
+
+#elif defined(__aarch64__)
+
+WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b); }
+WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)vqmovn_high_s16(vqmovn_s16((int16x8_t)a), (int16x8_t)b); }
+WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
+
+#else
+
+WORD int16_t saturated_i16(int32_t value) { return (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value); }
+WORD vi16 pack_i32(vi32 a, vi32 b)
+{
+    vi16 packed;
+    for (int lane = 0; lane < LANES; lane++) {
+        packed[lane] = saturated_i16(a[lane]);
+        packed[lane + LANES] = saturated_i16(b[lane]);
+    }
+    return packed;
+}
+WORD vbytes pack_i16(vi16 a, vi16 b)
+{
+    vbytes packed;
+    for (int lane = 0; lane < 2 * LANES; lane++) {
+        packed[lane] = (int8_t)(a[lane] < INT8_MIN ? INT8_MIN : a[lane] > INT8_MAX ? INT8_MAX : a[lane]);
+        packed[lane + 2 * LANES] = (int8_t)(b[lane] < INT8_MIN ? INT8_MIN : b[lane] > INT8_MAX ? INT8_MAX : b[lane]);
+    }
+    return packed;
+}
+WORD vi16 add_saturated_i16(vi16 a, vi16 b)
+{
+    vi16 sum;
+    for (int lane = 0; lane < 2 * LANES; lane++)
+        sum[lane] = saturated_i16(a[lane] + b[lane]);
+    return sum;
+}
+
+#endif
+#endif
+
+#if VECTOR_BYTES == 16
+
+WORD vbytes order_of(int steps) { return (int8_t)steps - (vbytes){0}; }
+WORD vbytes in_order(vbytes value, vbytes order)
+{
+    (void)order;
+    return value;
+}
+WORD vbytes at_most_i8(vbytes value, vbytes high)
+{
+    vbytes above = value > high;
+    return (above & high) | (~above & value);
+}
+WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
+{
+    vbytes below = value < low, above = value > high;
+    return (above & high) | (~above & ((below & low) | (~below & value)));
+}
+
+#endif
+
+WORD vbytes splat_i8(int value) { return (int8_t)value - (vbytes){0}; }
+WORD vi16 splat_i16(int value) { return (int16_t)value - (vi16){0}; }
+
+WORD vbytes load_bytes(const int8_t *source, ptrdiff_t count) { return count >= VECTOR_BYTES ? *(const vbytes *)source : load_part_bytes(source, count); }
+
+WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
+{
+    if (count >= VECTOR_BYTES)
+        *(vbytes *)target = value;
+    else
+        store_part_bytes(target, value, count);
+}
+
+/* Cells: the same four rows of the image for each channel, in the order of the channels, in CELL_PLANES planes of one int32 lane a channel.
+ * VNNI takes all four bytes at once, unsigned: they are offset by INPUT_OFFSET, which whoever packs the weights takes back out of the bias.
+ * Elsewhere a plane has two rows as int16. put_weights lays four taps out to match, planes `pitch` lanes apart. */
+#if defined(__AVX512VNNI__)
+
+enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1 };
+#define WINDOWS 1
+
+WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
+{
+    vbytes ab = UNPACK(lo, 8, a, b), cd = UNPACK(lo, 8, c, d);
+    quads[0] = (vi32)UNPACK(lo, 16, ab, cd);
+    quads[1] = (vi32)UNPACK(hi, 16, ab, cd);
+    ab = UNPACK(hi, 8, a, b);
+    cd = UNPACK(hi, 8, c, d);
+    quads[2] = (vi32)UNPACK(lo, 16, ab, cd);
+    quads[3] = (vi32)UNPACK(hi, 16, ab, cd);
+}
+
+WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
+{
+    (void)pitch;
+    *lane = (int32_t)((uint32_t)(a & 0xFF) | (uint32_t)(b & 0xFF) << 8 | (uint32_t)(c & 0xFF) << 16 | (uint32_t)(d & 0xFF) << 24);
+}
+WORD vi32 blank_cells(int value) { return splat_i32((int32_t)(((uint32_t)(value + 128) & 0xFF) * 0x01010101u)); }
+/* The unpack instructions work within 16 bytes: to leave cells in the order of the channels, they want channels in steps of 4. */
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, int flip,
+                     ptrdiff_t count, const int ordered)
+{
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ flip);
+    vbytes rows[GROUP] = {load_bytes(a, count) ^ offset, load_bytes(b, count) ^ offset, load_bytes(c, count) ^ offset, load_bytes(d, count) ^ offset};
+    (void)plane;
+    if (ordered)
+        for (int i = 0; i < GROUP; i++)
+            rows[i] = in_steps(rows[i]);
+    quads_of((vi32 *)target, rows[0], rows[1], rows[2], rows[3]);
+}
+WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
+
+/* Two rows, interleaved, in the order of the unpack instructions. Two pairs are joined to the cells of one of the QUADS sums. */
+enum { PAIR_VECTORS = 2 };
+
+WORD void put_pair_of(char *target, vbytes a, vbytes b, int flip)
+{
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ flip);
+    a ^= offset;
+    b ^= offset;
+    ((vbytes *)target)[0] = UNPACK(lo, 8, a, b);
+    ((vbytes *)target)[1] = UNPACK(hi, 8, a, b);
+}
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
+{
+    put_pair_of(target, load_bytes(a, count), load_bytes(b, count), flip);
+}
+/* Half a vector each: of the first row, of the second. */
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
+{
+    put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper), flip);
+}
+WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
+{
+    const vbytes first = *(const vbytes *)(a + quad / 2 * VECTOR_BYTES), second = *(const vbytes *)(b + quad / 2 * VECTOR_BYTES);
+    cells[0] = (vi32)(quad % 2 ? UNPACK(hi, 16, first, second) : UNPACK(lo, 16, first, second));
+}
+
+#else
+
+enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0 };
+#define WINDOWS 0
+
+WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
+{
+    lane[0] = cell_i32(a, b);
+    lane[pitch] = cell_i32(c, d);
+}
+WORD vi32 blank_cells(int value) { return splat_i32(cell_i32(value, value)); }
+WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, int flip,
+                     ptrdiff_t count, const int ordered)
+{
+    (void)ordered;
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES) {
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, count - i);
+        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, flip, count - i);
+    }
+}
+WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
+
+enum { PAIR_VECTORS = QUADS };
+
+WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
+{
+    (void)flip; /* Always 0. */
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES)
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
+}
+WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
+{
+    (void)flip;
+    for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
+        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, LANES);
+        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
+    }
+}
+WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
+{
+    cells[0] = *(const vi32 *)(a + quad * VECTOR_BYTES);
+    cells[1] = *(const vi32 *)(b + quad * VECTOR_BYTES);
+}
+
+#endif
+
+/* Lane i takes cell index[i]: of LANES cells, and of twice as many. */
+#if VECTOR_BYTES == 64
+
+WORD vi32 pick_near(const char *cells, vi32 index) { return (vi32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)*(const vi32 *)cells); }
+WORD vi32 pick_far(const char *cells, vi32 index)
+{
+    const vi32 *all = (const vi32 *)cells;
+    return (vi32)_mm512_permutex2var_epi32((__m512i)all[0], (__m512i)index, (__m512i)all[1]);
+}
+
+#elif VECTOR_BYTES == 32
+
+WORD vi32 pick_near(const char *cells, vi32 index) { return (vi32)_mm256_permutevar8x32_epi32((__m256i)*(const vi32 *)cells, (__m256i)index); }
+WORD vi32 pick_far(const char *cells, vi32 index)
+{
+    return select_i32(index < LANES, pick_near(cells, index), pick_near(cells + VECTOR_BYTES, index));
+}
+
+#else
+
+WORD vi32 pick_near(const char *cells, vi32 index)
+{
+    vi32 picked = {0};
+    for (int i = 0; i < LANES; i++)
+        memcpy((char *)&picked + i * 4, cells + index[i] * 4, 4);
+    return picked;
+}
+WORD vi32 pick_far(const char *cells, vi32 index) { return pick_near(cells, index); }
+
+#endif
+
+/* From the rescaled sums of VECTOR_BYTES neighbouring channels to their bytes: zero point, narrow, clamp; saturating all the way, so no sum is too large. */
+WORD vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)
+{
+    return in_order(clamp_i8(pack_i16(add_saturated_i16(first, zero_point), add_saturated_i16(second, zero_point)), low, high), order);
+}
+
+/* XNNPACK's float scale, rounded half to even, for the saturating narrowing of channels_of. What is too large for an int32 would become the least one. */
+WORD vi32 round_scaled(vi32 sum, vf32 scale) { return round_f32(at_most_f32(__builtin_convertvector(sum, vf32) * scale, splat_f32(1 << 30))); }
+/* The same where no product comes near it. */
+WORD vi32 round_small(vi32 sum, vf32 scale) { return round_f32(__builtin_convertvector(sum, vf32) * scale); }
+
+/* What requantize_plain gives, in float32, unless a lane of `worst` comes near a half: rounding twice is rounding once with the magnitude
+ * raised by `step`, half of the last place that the first rounding kept (ADR 0006). */
+WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst)
+{
+    vf32 value = __builtin_convertvector(sum, vf32);
+    value = value * scale + with_sign_of(step, value);
+    vi32 rounded = round_f32(value);
+    *worst = larger_magnitude(*worst, value - __builtin_convertvector(rounded, vf32));
+    return rounded;
+}
+
+/* Sums whose bits are those of a float32 between 2**23 and 2**24, where one unit in the last place is 1 (ADR 0006).
+ * On a line: the offset holds 1.5 * 2**23, so the one rounding is that to an integer, which the low bits of the mantissa are. */
+WORD vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset) { return (vi32)multiply_add_f32((vf32)sum, scale, offset); }
+/* On a scale: the offset takes out 2**23 times it, exactly, what remains is the product, and this is added to it, -128 in it. Lanes below 0 are off: a
+ * clamp hides them. */
+WORD float scale_bits(void) { return 12582912.0f - 128; }
+#if VECTOR_BYTES != 64
+/* The low words of a and of b, which 16 bits hold; and from the bytes of two such vectors, narrowed, to four of each quad. */
+WORD vi16 low_words(vi32 a, vi32 b) { return pack_i32(a - (vi32)splat_f32(12582912.0f), b - (vi32)splat_f32(12582912.0f)); }
+WORD vbytes in_fours(vbytes value) { return value; }
+#endif
+
+/* Up to 257, a value is off by less than 2**-14 (two roundings of 2**-24 each in the product, one in the sum); beyond, the result saturates. */
+WORD int near_a_tie(vf32 worst) { return any_above(worst, 0.5f - 1.0f / 16384); }
+
+WORD vbytes changed(vbytes value, vbytes bits) { return value ^ bits; }
+
+#endif
