@@ -2,16 +2,34 @@
 # distutils: extra_link_args = -fopenmp
 """Threads that share the work of one call: OpenMP's (ADR 0015)."""
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, threadid
+from libc.string cimport memset
 
 cdef extern from "<pthread.h>" nogil:
     int pthread_atfork(void (*prepare)() noexcept nogil, void (*parent)() noexcept nogil, void (*child)() noexcept nogil)
+
+cdef extern from *:
+    """
+    #define TAKE_NEXT(counter) __atomic_fetch_add((counter), 1, __ATOMIC_RELAXED)
+    """
+    Py_ssize_t TAKE_NEXT(Py_ssize_t *counter) nogil
 
 __all__ = ["share"]
 
 cdef enum:
     # Pieces for each thread: who wakes up late takes fewer of them.
     PIECES = 4
+    # From counter to counter: each has a cache line of its own.
+    COUNTER = 8
+
+
+# A call, its steps in pieces, and how many pieces of each part were taken.
+cdef struct Shared:
+    Work work
+    const void *context
+    Py_ssize_t count, step, steps, pieces
+    int parts
+    Py_ssize_t taken[MAX_PARTS * COUNTER]
 
 # Whether this process was forked: the threads did not come along, and their library waits for them.
 cdef bint forked = False
@@ -22,15 +40,31 @@ cdef void remember_the_fork() noexcept nogil:
     forked = True
 
 
+cdef void take_pieces(Shared *shared, int place) noexcept nogil:
+    """The pieces of this part, which the thread had in the call before, so that they may be in its caches; then those that others have not come to."""
+    cdef Py_ssize_t piece, pieces = shared.pieces, steps = shared.steps, step = shared.step
+    cdef int i, part
+    for i in range(shared.parts):
+        part = (place + i) % shared.parts
+        while True:
+            piece = pieces * part // shared.parts + TAKE_NEXT(&shared.taken[part * COUNTER])
+            if piece >= pieces * (part + 1) // shared.parts:
+                break
+            shared.work(shared.context, steps * piece // pieces * step, min(steps * (piece + 1) // pieces * step, shared.count), place)
+
+
 cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts) noexcept nogil:
-    cdef Py_ssize_t steps = (count + step - 1) // step, pieces, i
+    cdef Py_ssize_t steps = (count + step - 1) // step, pieces
+    cdef Shared shared
     parts = <int> min(min(parts, MAX_PARTS), steps)
     if parts < 2 or forked:
         work(context, 0, count, 0)
         return
     pieces = min(steps, PIECES * parts)
-    for i in prange(pieces, schedule="dynamic", chunksize=1, num_threads=parts):
-        work(context, steps * i // pieces * step, min(steps * (i + 1) // pieces * step, count), threadid())
+    shared.work, shared.context, shared.count, shared.step, shared.steps, shared.pieces, shared.parts = work, context, count, step, steps, pieces, parts
+    memset(shared.taken, 0, parts * COUNTER * sizeof(Py_ssize_t))
+    with parallel(num_threads=parts):
+        take_pieces(&shared, threadid())
 
 
 cdef struct PythonWork:

@@ -74,6 +74,22 @@ def test_d2_who_is_late_takes_fewer():
     assert sum(e - b for own, b, e in done if own) >= 25
 
 
+def test_d2_own_pieces_come_first():
+    """D2: taken one by one, each thread's own part of them first."""
+    together = threading.Barrier(2, timeout=30)
+    done = []
+
+    def work(begin, end):
+        together.wait()
+        done.append((threading.get_ident(), begin, end))
+
+    share(work, 80, 2)
+    mine = sorted((begin, end) for who, begin, end in done if who == threading.get_ident())
+    others = sorted((begin, end) for who, begin, end in done if who != threading.get_ident())
+    assert mine == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    assert others == [(40, 50), (50, 60), (60, 70), (70, 80)]
+
+
 def test_d2_callers_do_not_disturb_each_other():
     """D2: every item is done once."""
 
