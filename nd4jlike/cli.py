@@ -13,6 +13,7 @@ import platform
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nd4jlike import __version__
@@ -86,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     > first element   . padding (halo)
     0
     """
+    if sys.stderr is None:  # closed; what follows writes to it
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     arguments = _parser().parse_args(argv)
     if argv is None and arguments.foreign_code:
         return _supervised(lambda: _run(arguments))
@@ -136,7 +139,10 @@ def _supervised(work: Callable[[], int]) -> int:
 def _complain(message: str, code: int) -> int:
     """Print one line, whatever characters the names in a model are made of."""
     line = "".join(character if character.isprintable() else "?" for character in " ".join(message.split()))
-    print(f"nd4jlike: {line}", file=sys.stderr)
+    try:
+        print(f"nd4jlike: {line}", file=sys.stderr, flush=True)
+    except OSError:  # nobody can read it; the code says it
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     return code
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -222,6 +223,16 @@ def test_d9_nobody_reads(model):
     done = subprocess.run([sys.executable, "-m", "nd4jlike", "describe", "c", "20,20"], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (cli.BROKEN_PIPE, b"")
+
+
+@pytest.mark.parametrize("arguments", [("describe", "nchw", "1,2"), ("verify", "nowhere.tflite"), ("describe", "c", "a")])
+def test_d9_nobody_reads_errors(arguments):
+    """D9: The code is the same where standard error is closed or cannot be written."""
+    command = [sys.executable, "-m", "nd4jlike", *arguments]
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stdout=subprocess.PIPE, stderr=full, check=False).returncode == 2
+    done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
 
 
 def test_d10_numbers_that_json_has_not(capsys):
