@@ -26,6 +26,7 @@ __all__ = [
     "dtype",
     "float32_to_bfloat16",
     "numpy_dtype",
+    "untyped",
 ]
 
 
@@ -138,7 +139,7 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
     """
     try:
         row = _KNOWN.get(spec)
-    except TypeError:  # not hashable
+    except (TypeError, ValueError):  # not hashable
         row = None
     if row is None and spec is not None:
         try:
@@ -234,6 +235,14 @@ def numpy_dtype(spec: DType) -> np.dtype[Any]:
 def bits_dtype(spec: DType) -> np.dtype[Any]:
     """NumPy dtype of the same size that only moves bits: bfloat16 as uint16, all others as they are."""
     return np.dtype(np.uint16) if isinstance(spec, BFloat16) else spec
+
+
+def untyped(values: npt.NDArray[Any], spec: str) -> npt.NDArray[Any]:
+    """Numbers that came without an element type, in that of `spec` if it holds them all: floats as they are rounded."""
+    if not np.can_cast(values.dtype, spec, "same_kind"):
+        return values
+    found = values.astype(spec)
+    return values if found.dtype.kind == "i" and (found != values).any() else found
 
 
 def float32_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

@@ -226,15 +226,20 @@ def integer(name: str, value: Any, least: int) -> int:
     LayoutError
         For anything that is no integer, for bool, and for values outside ``least .. 2**31 - 1``.
     """
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else index(value)
+    except TypeError:  # arrays have an __index__ that refuses
+        number = None
+    if number is None:
         raise LayoutError(f"{name} must be an integer: {value!r}")
-    if not least <= index(value) <= LARGEST:
+    if not least <= number <= LARGEST:
         raise LayoutError(f"{name} must be {least} to {LARGEST}: {value}")
-    return index(value)
+    return number
 
 
 def pair(name: str, value: Any, least: int) -> tuple[int, int]:
     """Read `value` as (height, width): one integer for both, or two."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(value, (tuple, list)):
         return (integer(name, value, least),) * 2
     if len(value) != 2:
@@ -244,6 +249,7 @@ def pair(name: str, value: Any, least: int) -> tuple[int, int]:
 
 def sides(padding: Any) -> Literal["same"] | Sides:
     """Read `padding` as ``"same"`` or ((top, bottom), (left, right))."""
+    padding = padding.tolist() if isinstance(padding, np.ndarray) else padding
     if isinstance(padding, str) or padding is None:
         return "same" if choice("padding", padding, ("same", "valid")) == "same" else ((0, 0), (0, 0))
     if isinstance(padding, (tuple, list)) and len(padding) == 2 and all(isinstance(side, (tuple, list)) for side in padding):

@@ -337,6 +337,30 @@ def test_d2_weights_of_any_strides_and_bias_of_two_axes():
             assert (np.asarray(nd.depthwise_conv2d(x, arranged, many)) == want).all(), name
 
 
+def test_d2_a_list_is_a_bias():
+    """D2: A bias without an element type (a list) takes the one that belongs to the weights, where that holds its values."""
+    weights, x = random((3, 3, 4, 1), 1), random((1, 5, 5, 4), 3)
+    for many in ([1, 2, 3, 4], [0.5, 2.0, 3.0, 4.0]):
+        assert (np.asarray(nd.depthwise_conv2d(x, weights, many)) == np.asarray(nd.depthwise_conv2d(x, weights, np.array(many, np.float32)))).all()
+    sums = nd.Quantization(input=(0.5, 0), weights=0.1, output=None)
+    whole, codes = np.ones((3, 3, 4, 1), np.int8), np.ones((1, 5, 5, 4), np.int8)
+    assert nd.depthwise_conv2d(codes, whole, [1, 2, 3, 4], quantization=sums)[0, 2, 2].tolist() == [10, 11, 12, 13]
+    large = nd.DepthwiseConv2d(whole, [1, 2, 3, 1 << 40], quantization=sums, dtype="int16")
+    assert large(codes.astype("int16"))[0, 2, 2].tolist() == [10, 11, 12, 9 + (1 << 40)]
+    for many in ([0, 0, 0, 1 << 31], [0.5] * 4, [1j] * 4, ["1"] * 4):
+        with pytest.raises(nd.DTypeError, match="bias must be int32"):
+            nd.depthwise_conv2d(codes, whole, many, quantization=sums)
+
+
+def test_d4_figures_in_arrays():
+    """D4: a number, a pair, or ((top, bottom), (left, right)) is explicit: also in NumPy's arrays; others are refused."""
+    weights, x = random((3, 3, 4, 1), 1), random((1, 5, 5, 4), 3)
+    assert nd.depthwise_conv2d(x, weights, padding=np.array([[1, 2], [0, 3]]), stride=np.array([1, 2])).shape == (1, 6, 3, 4)
+    for bad in ({"stride": np.array([1, 2, 3])}, {"dilation": np.array([[1, 2], [3, 4]])}, {"padding": np.array(1.5)}, {"stride": nd.ones(2, "int8")}):
+        with pytest.raises(nd.LayoutError, match="must be an integer"):
+            nd.depthwise_conv2d(x, weights, **bad)
+
+
 def test_d2_later_writes_to_the_weights_change_nothing():
     """D2: they are copied."""
     weights, bias, x = random((3, 3, 4, 1), 1), random(4, 2), random((1, 5, 5, 4), 3)
