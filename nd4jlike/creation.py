@@ -8,7 +8,7 @@ import numpy as np
 
 from nd4jlike import dtypes
 from nd4jlike.descriptor import ShapeDescriptor
-from nd4jlike.errors import LayoutError, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
 from nd4jlike.ndarray import _from_dlpack as open_capsule
 from nd4jlike.ndarray import _like as laid_out_like
@@ -366,7 +366,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     UnsupportedLayoutError
         For ``copy=False`` where a copy is needed.
     DTypeError
-        For element types that are not in the table.
+        For element types that are not in the table; with `dtype`, NumPy's other byte orders and its long double are converted.
     LayoutError
         For memory that is not aligned to its element type.
 
@@ -383,7 +383,15 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
     if copy is False and not shares:
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no memory to share, and copy=False forbids a copy")
-    found = wrap_array(obj)
+    try:
+        found = wrap_array(obj)
+    except DTypeError:
+        values = np.asarray(obj)
+        if dtype is None or copy is False or values.dtype.kind not in "fiu":
+            raise
+        # NumPy converts its other byte orders and its long double.
+        to_type = dtypes.dtype(dtype)
+        return wrap_array(values.astype(np.float32 if isinstance(to_type, dtypes.BFloat16) else to_type)).astype(to_type, copy=False)
     if dtype is not None and found.dtype != dtypes.dtype(dtype):
         if copy is False:
             raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {dtypes.dtype(dtype)} is a copy, and copy=False forbids it")

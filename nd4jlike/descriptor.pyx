@@ -382,7 +382,7 @@ cdef str checked_order(object order):
 
 
 cdef tuple checked_axes(object axes, int rank):
-    cdef tuple numbers = as_sizes(axes, "axes")
+    cdef tuple numbers = () if axes is None else as_sizes(axes, "axes")
     cdef unsigned long long seen = 0
     cdef Py_ssize_t axis
     for axis in numbers:
@@ -637,7 +637,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> ShapeDescriptor.from_shape_info([2, 3, 4, 4, 1, 8192, 1, 99])
         ShapeDescriptor('float32', 'c', (3, 4))
         """
-        cdef tuple numbers = as_sizes(sequence, "shapeInfo")
+        cdef tuple numbers = as_sizes(sequence, "shapeInfo") or ()
         if not numbers or not 0 <= numbers[0] <= MAX_RANK or len(numbers) != 2 * numbers[0] + 4:
             raise LayoutError(
                 f"shapeInfo is [rank, shape.., strides.., extra, ews, order], 0 <= rank <= {MAX_RANK}; these are {len(numbers)} numbers: {numbers[:3]}..",

@@ -63,12 +63,12 @@ cdef object selected_cells(ShapeDescriptor descriptor, object key):
 
 
 cdef bint is_selection(object key):
-    """Whether a key has a mask, an array or a list: NumPy's advanced indexing."""
+    """Whether a key has a mask, an array or another sequence: NumPy's advanced indexing."""
     for k in <tuple> key if isinstance(key, tuple) else (key,):
         kind = type(k)
         if kind is int or kind is slice or k is None or k is Ellipsis:
             continue
-        if kind is list or kind is bool or kind is np.bool_ or getattr(k, "ndim", 0):
+        if kind is list or kind is tuple or kind is range or kind is bool or getattr(k, "ndim", 0) or getattr(k, "dtype", None) == np.bool_:
             return True
     return False
 

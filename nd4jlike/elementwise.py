@@ -76,6 +76,11 @@ def _is_known(dtype: np.dtype[Any]) -> bool:
     return True
 
 
+def _known(found: _Array) -> Any:
+    """Make an NdArray of an array of NumPy's, unless its element type is not in the table."""
+    return wrap_array(found) if _is_known(found.dtype) else found
+
+
 class _Views:
     """The arrays of one call as NumPy sees them, and its results as NdArrays.
 
@@ -144,7 +149,7 @@ class _Views:
                 raise UnsupportedLayoutError(
                     f"{func.__name__} makes views, NumPy has none of the blocked layout {x.descriptor!r}; reorder to a plain layout first"
                 )
-        return wrap_array(found) if _is_known(found.dtype) else found
+        return _known(found)
 
 
 class _Box(NamedTuple):
@@ -233,7 +238,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     results = tuple(new if old is None else old for old, new in zip(outs or [None] * ufunc.nout, made, strict=True))
 
     blocked = next((out for out in results if isinstance(out, NdArray) and out.descriptor.inner_blocks), None)
-    if blocked is None or any(out.shape != blocked.shape for out in results) or _broadcast(shape, blocked.shape) != blocked.shape:
+    if blocked is None or not blocked.size or any(out.shape != blocked.shape for out in results) or _broadcast(shape, blocked.shape) != blocked.shape:
         views = _Views()
         targets = tuple(map(views.target, results))
         *read, mask = map(views.all_in, given)
@@ -322,14 +327,14 @@ def _reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None =
 
 
 def _moved(axes: Callable[..., _Array]) -> Callable[..., Any]:
-    """Make a function that permutes axes, told by what NumPy's does to the extents of an array."""
+    """Make a function that permutes axes, told by what NumPy's does to the strides of an array."""
 
     def run(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(a, NdArray):
             return NotImplemented
-        # Extents name the axes, each has its own; one byte stands for all elements.
-        turned = axes(np.broadcast_to(np.int8(0), tuple(range(2, 2 + a.ndim))), *args, **kwargs)
-        return a.permute(tuple(n - 2 for n in turned.shape))
+        # Strides name the axes, each has its own; there is one byte.
+        turned = axes(np.ndarray((1,) * a.ndim, np.int8, bytes(1), strides=tuple(range(a.ndim))), *args, **kwargs)
+        return a.permute(turned.strides)
 
     return run
 

@@ -149,3 +149,11 @@ class IsaError(Nd4jLikeError, RuntimeError):
 
 class MissingLibraryError(Nd4jLikeError, ImportError):
     """An optional library that is not installed; says what to install."""
+
+
+class _NoInterfaceError(UnsupportedLayoutError, AttributeError):
+    """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
+
+
+class _NoNumberError(LayoutError, TypeError):
+    """An array that Python asks to be a number, which has not one element."""

@@ -36,7 +36,7 @@ import pickle
 import numpy as np
 
 from nd4jlike import dtypes
-from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError, _NoInterfaceError, _NoNumberError
 from nd4jlike.padding import PaddingReport
 
 __all__ = ["NdArray", "wrap_array"]
@@ -287,8 +287,11 @@ cdef NdArray as_output(str name, object out):
     return as_ndarray(out)
 
 
-class _NoInterface(UnsupportedLayoutError, AttributeError):
-    """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
+cdef object only_element(NdArray x):
+    """The element of an array that is asked to be a number."""
+    if x.descriptor.layout.length != 1:
+        raise _NoNumberError(f"an array of {x.descriptor.layout.length} elements is not one number: shape={x.descriptor.shape}")
+    return x.item()
 
 
 cdef int kinds_of(object where) except -1:
@@ -627,7 +630,7 @@ cdef class NdArray(_Operators):
         """NumPy's description of the elements; layouts and element types that it cannot express are refused."""
         cdef ShapeDescriptor layout = self.descriptor
         if layout.layout.block_count or not isinstance(layout.dtype, np.dtype):
-            raise _NoInterface(
+            raise _NoInterfaceError(
                 f"__array_interface__ carries strides and NumPy's element types, not {layout!r}; reorder to a plain layout, take exploded(), or convert"
             )
         return {
@@ -734,6 +737,9 @@ cdef class NdArray(_Operators):
                 return
             except (IndexError, ValueError):
                 pass  # what is wrong with the key is told below
+            except OverflowError:  # of an index, which is told below, or of the value
+                select(self.descriptor, key)
+                raise
         if is_selection(key):
             assign(self, value, picked(selected_cells(self.descriptor, Ellipsis), key, self.descriptor.shape))
             return
@@ -794,7 +800,7 @@ cdef class NdArray(_Operators):
         >>> nd.zeros((2, 3)).transpose().shape
         (3, 2)
         """
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])):
             axes = () if axes[0] is None else tuple(axes[0])
         if not axes:
             return self.T
@@ -980,6 +986,25 @@ cdef class NdArray(_Operators):
         convert(self, made)
         return made
 
+    def view(self, dtype=None):
+        """Read the bits of the same memory, padding included, as another element type of as many bytes.
+
+        Raises
+        ------
+        DTypeError
+            For an element type of another size.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.full((2,), -1, "int8").view("uint8").tolist()
+        [255, 255]
+        """
+        to_type = self.descriptor.dtype if dtype is None else dtypes.dtype(dtype)
+        if to_type.itemsize != self.descriptor.layout.itemsize:
+            raise DTypeError(f"a view has elements of as many bytes: {self.descriptor.dtype} as {to_type}")
+        return view_of(self, self.descriptor.astype(to_type))
+
     def item(self, *index):
         """Return one element as a Python number.
 
@@ -1073,10 +1098,13 @@ cdef class NdArray(_Operators):
         assign(self, value)
 
     def __float__(self):
-        return float(self.item())
+        return float(only_element(self))
 
     def __int__(self):
-        return int(self.item())
+        return int(only_element(self))
+
+    def __complex__(self):
+        return complex(only_element(self))
 
     def __index__(self):
         if self.descriptor.layout.rank or self.descriptor.dtype.kind not in "iu":

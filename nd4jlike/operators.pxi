@@ -240,7 +240,7 @@ cdef object reduced(NdArray x, str name, object out, dict options, dict argument
     if out is not None or options or x.descriptor.layout.block_count or not isinstance(x.descriptor.dtype, np.dtype):
         return getattr(np, name)(x, out=out, **arguments, **options)
     found = getattr(elements(x), name)(**arguments)
-    return as_ndarray(found) if type(found) is np.ndarray else found
+    return elementwise_rules()._known(found) if type(found) is np.ndarray else found
 
 
 cdef class _Operators:
@@ -550,6 +550,30 @@ cdef class _Operators:
         [1, 2, 0]
         """
         return np.argsort(self, axis, **options)
+
+    def sort(self, axis=-1, **options):
+        """Sort the elements along an axis where they lie, as `numpy.ndarray.sort` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> x = nd.asarray([3, 1, 2])
+        >>> x.sort()
+        >>> x.tolist()
+        [1, 2, 3]
+        """
+        self[...] = np.sort(self, axis, **options)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        """Where to insert `v` into sorted elements, as `numpy.searchsorted` has it.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.arange(4).searchsorted([2, 9]).tolist()
+        [2, 4]
+        """
+        return np.searchsorted(self, v, side, sorter)
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
         """Elements whose indices on two axes are equal but for `offset`, as `numpy.diagonal` has it.

@@ -141,11 +141,12 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
         else:
             n = layout.shape[axis]
             try:
-                start = operator.index(k)
-            except (TypeError, OverflowError):
+                k = operator.index(k)
+                start = k if -n <= k < n else n
+            except TypeError:
                 raise OutOfRangeError(f"index {k!r} of axis {axis} is neither an integer, a slice, Ellipsis nor None, as basic indexing has it") from None
-            if not -n <= start < n:
-                raise OutOfRangeError(f"index {start} is outside axis {axis} of extent {n}: shape={self.shape}")
+            if start == n:
+                raise OutOfRangeError(f"index {k} is outside axis {axis} of extent {n}: shape={self.shape}")
             place_of[axis], stays[axis], even[axis] = -1, False, True
             part.offset += axis_offset(layout, axis, start + n if start < 0 else start)
             axis += 1

@@ -117,6 +117,22 @@ def test_d2_asarray():
             nd.asarray(obj, copy=False, **kw)
 
 
+def test_d2_other_byte_orders():
+    """D2: With a `dtype` it also converts NumPy's other byte orders and its long double, which are refused else."""
+    for foreign in (np.arange(3, dtype=">f4"), np.arange(3, dtype=">i2"), np.arange(3, dtype=np.longdouble)):
+        with pytest.raises(nd.DTypeError):
+            nd.asarray(foreign)
+        with pytest.raises(nd.DTypeError):
+            nd.asarray(foreign, copy=False, dtype="float32")
+        for dtype in ("float32", "int8", "bfloat16"):
+            for make in (nd.asarray, nd.array):
+                x = make(foreign, dtype=dtype)
+                assert x.dtype == dtype
+                assert x.tolist() == [0, 1, 2]
+    with pytest.raises(nd.DTypeError):
+        nd.asarray(["1"], dtype="float32")
+
+
 def test_d3_too_small():
     """D3: A buffer that is smaller than `allocLength()` is refused, with both figures."""
     d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 1))
@@ -264,6 +280,28 @@ def test_d6_overlapping_assignment():
     x = nd.arange(8, dtype="int32")
     x[1:] = x[:-1]
     assert x.to_numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("x", [nd.zeros((2, 3)), NdArray(ShapeDescriptor.from_tag((2, 3), "aB8b"))])
+def test_d6_indices_beyond_the_machine_word(x):
+    """D6: an index for every axis gives the element: one that no machine word holds is outside, whatever is written there."""
+    for index in (1 << 63, -(1 << 63) - 1, 1 << 200):
+        with pytest.raises(nd.OutOfRangeError, match=f"index {index} is outside axis 0 of extent 2"):
+            x[index]
+        for value in (1.0, 1, np.ones(3), 1 << 200):
+            with pytest.raises(nd.OutOfRangeError, match=f"index {index} is outside"):
+                x[index] = value
+    with pytest.raises(OverflowError):
+        nd.zeros(3, "int8")[0] = 300
+
+
+def test_d9_axes_in_an_array():
+    """D9: `permute`, `transpose`, `squeeze` are views: axes may be an array; None permutes nothing."""
+    x = nd.zeros((2, 3, 4))
+    assert x.transpose(np.array([2, 0, 1])).shape == x.permute(np.array([2, 0, 1])).shape == (4, 2, 3)
+    for make in (x.permute, x.descriptor.permute):
+        with pytest.raises(LayoutError, match="no permutation"):
+            make(None)
 
 
 def test_d6_blocked_elements():

@@ -559,6 +559,8 @@ def test_d10_refused():
         locked = NdArray(d, bytes(memory))
         with pytest.raises(LayoutError, match="read-only"):
             locked += 1
+        with pytest.raises(TypeError):
+            np.add(x[:0], 1.5, out=nd.empty_like(x[:0], dtype="int8"))
         for out, error in ((NdArray(d.astype("int8")), TypeError), (nd.zeros((17, 3, 2)), ValueError), (NdArray(C8.subarray(0)), ValueError)):
             with pytest.raises(error):
                 np.add(x, x, out=out)
@@ -786,6 +788,8 @@ def test_d13_scalars_foreign_types_foreign_classes():
     assert type(np.add(x, 1j)) is np.ndarray
     assert np.add(x, 1j).dtype == np.complex64
     assert type(np.fft.fft(x[0, 0, 0])) is np.ndarray
+    for each in (x, nd.ones((2, 3), paddings=(0, 1))):
+        assert type(each.sum(0, dtype=complex)) is np.ndarray
     assert np.add(x, Wants()) == "mine"
     assert x + Wants() == "mine"
     assert np.concatenate([x, Wants()]) == "mine too"
@@ -897,6 +901,9 @@ def test_d15_layouts_are_kept():
     assert np.reshape(nd.zeros((2, 3)), (3, 2)).shape == (3, 2)
     with pytest.raises(OutOfRangeError):
         np.expand_dims(x, 7)
+    long = nd.zeros((1,) * 29 + (2, 3, 4))
+    assert np.moveaxis(long, -1, 0).shape == (4, *long.shape[:-1])
+    assert np.swapaxes(long, -1, -2).strides == (*long.strides[:-2], 1, 4)
     assert np.shares_memory(x, x[1:])
     assert np.may_share_memory(x, x)
     assert not np.shares_memory(x[:1], x[1:])
@@ -1090,13 +1097,17 @@ def test_d19_selections(d, data):
 
 
 def test_d19_what_is_one_key():
-    """D19: A key with masks, lists or arrays of integers: a list alone, a boolean, an array of ours in any layout."""
+    """D19: A key with masks, arrays or other sequences of integers: a list alone, a boolean, an array of ours in any layout."""
     for x in (nd.arange(34).reshape(2, 17), nd.reorder(nd.arange(34).reshape(2, 17), "aB8b")):
         assert x[[1]].shape == (1, 17)
         assert x[True].shape == (1, 2, 17)
         assert x[False].shape == (0, 2, 17)
         assert x[x > 30].tolist() == [31.0, 32.0, 33.0]
         assert x[nd.ones(2, dtype="int8"), 3].tolist() == [20.0, 20.0]
+        assert x[(0, 1), range(2)].tolist() == [0.0, 18.0]
+        assert x[(1, 1),].shape == (2, 17)
+        for mask in (np.array(True), nd.asarray(True)):
+            assert x[mask].shape == (1, 2, 17)
         x[x > 1] = 0
         assert x.sum() == 1
         x[[0, 1], [0, 16]] = nd.array([5, 6])
@@ -1152,6 +1163,13 @@ def test_d20_methods(d, data):
         assert same(x.argsort(None, kind="stable"), values.argsort(None, kind="stable"))
         assert same(x.repeat(2), values.repeat(2))
         assert same(x.take([0, -1], mode="clip"), values.take([0, -1], mode="clip")) if values.size else True
+        if d.rank == 1:
+            assert same(nd.asarray(np.sort(values)).searchsorted(x, "right"), np.sort(values).searchsorted(values, "right"))
+        if d.rank:
+            axis = data.draw(st.integers(-d.rank, d.rank - 1))
+            x.sort(axis)
+            values.sort(axis)
+            assert same(x, values)
         if d.rank == 2:
             assert same(x.trace(), values.trace())
             assert same(x.dot(np.ones(d.shape[1], values.dtype)), values.dot(np.ones(d.shape[1], values.dtype)))
@@ -1160,6 +1178,41 @@ def test_d20_methods(d, data):
     x.fill(1)
     assert same(x.to_numpy(), np.ones_like(values))
     assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+def test_d20_read_only():
+    """D20: `sort` writes through, so a read-only array is refused."""
+    with pytest.raises(LayoutError, match="read-only"):
+        nd.asarray(np.broadcast_to(np.float32(1), (3,))).sort()
+
+
+@given(descriptors)
+def test_d22_views_of_bits(d):
+    """D22: `view(dtype)` shows the same memory, padding included, with its bits read as another element type of as many bytes."""
+    x, _ = dirty(d)
+    bits = x.view(f"uint{8 * d.itemsize}")
+    assert bits.buffer is x.buffer
+    assert bits.tobytes() == x.tobytes()
+    assert bits.descriptor == d.astype(bits.dtype)
+    assert bits.view(d.dtype).descriptor == d
+    assert x.view().descriptor == d
+    assert len(bits.check_padding(2 ** (8 * d.itemsize) - 1)) == 0
+    if d.length:
+        bits[(-1,) * d.rank] = 0
+        assert x.item(*[-1] * d.rank) == 0
+    with pytest.raises(nd.DTypeError, match="as many bytes"):
+        x.view("float64" if d.itemsize < 8 else "float32")
+
+
+@pytest.mark.parametrize("convert", [float, int, complex])
+def test_d22_numbers(convert):
+    """D22: An array of one element is a number to `float`, `int` and `complex`; any other is a `LayoutError` that is a `TypeError` too."""
+    for x in (nd.full((), 3), nd.full((1, 1), 3, "int8"), nd.reorder(nd.full((1, 1), 3), "aB8b"), nd.full((1,), 3, "bfloat16")):
+        assert convert(x) == 3
+    for x in (nd.zeros(0), nd.zeros((2, 3), paddings=(1, 1)), nd.reorder(nd.zeros((1, 2)), "aB8b")):
+        with pytest.raises(LayoutError, match=f"{x.size} elements is not one number") as caught:
+            convert(x)
+        assert isinstance(caught.value, TypeError)
 
 
 def test_d20_astype():
