@@ -389,8 +389,11 @@ def test_d9_multipliers_without_bias(isa, multiplier):
 def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     for channels in CHANNELS:
-        for multiplier, size, stride in ((1, (4, 5), 1), (1, (5, 4), 2), (2, (3, 3), 1), (1, (3, 9), 1), (1, (4, 15), 2)):
-            weights, bias, q = layer(channels, multiplier)
+        for multiplier, size, stride, kernel in (
+            (1, (4, 5), 1, (3, 3)), (1, (5, 4), 2, (3, 3)), (2, (3, 3), 1, (3, 3)), (1, (3, 9), 1, (3, 3)), (1, (4, 15), 2, (3, 3)),
+            (1, (3, 7), 1, (1, 6)), (1, (7, 3), 2, (4, 1)), (1, (6, 1), 1, (6, 1)),
+        ):  # fmt: skip
+            weights, bias, q = layer(channels, multiplier, kernel)
             values = integers((1, *size, channels), 9)
             plan = nd.DepthwiseConv2d(guarded_array(weights, side), guarded_array(bias, side), stride=stride, quantization=q, isa=isa)
             want = np.asarray(plan(values))
@@ -461,6 +464,33 @@ def test_d9_d10_square_filters_of_any_width_and_depth(isa):
         x = integers((int(rng.integers(1, 3)), *size, channels), case)
         rounding, activation = ROUNDINGS[case % 2], list(ACTIVATIONS)[case % 4]
         how = {"stride": (stride, stride), "dilation": (dilation, dilation), "padding": sides}
+        plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa, **how)
+        given_x = on(plan.input_descriptor(x.shape), x, q.input[1]) if case % 3 else x
+        assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
+
+
+@every_isa
+def test_d9_d10_filters_of_one_row_or_one_column(isa):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    rng = np.random.default_rng(12)
+    for case in range(80):
+        taps, channels = int(rng.choice((2, 3, 4, 5, 7, 9, 13, 21, 60))), int(rng.choice((8, 16, 24, 32, 40, 64, 72, 130)))
+        stride = int(rng.choice((1, 1, 2, 3, 4, 5)))
+        dilation = int(rng.choice((1, 1, 2, 3))) if stride == 1 else 1
+        reach = (taps - 1) * dilation
+        along, across = int(rng.choice((1, 2, 5, 9, 22, 40))), int(rng.choice((1, 1, 2, 5, 19)))
+        before, after = int(rng.integers(0, reach + 2)), int(rng.integers(reach // 2, reach + 1))
+        if along + before + after <= reach:
+            continue
+        # Now and then outputs lie beside the image.
+        sides = ((before, after), (0, 0) if case % 7 else (1, 2))
+        kernel, size, strides, dilations = (taps, 1), (along, across), (stride, int(rng.integers(1, 3))), (dilation, int(rng.integers(1, 3)))
+        if case % 2:
+            sides, kernel, size, strides, dilations = (pair[::-1] for pair in (sides, kernel, size, strides, dilations))
+        weights, bias, q = layer(channels, 1, kernel, case, float(rng.choice((1e-3, 0.02, 0.3))), (int(rng.choice((-128, 5))), int(rng.choice((-128, 3)))))
+        x = integers((int(rng.integers(1, 3)), *size, channels), case)
+        rounding, activation = ROUNDINGS[case // 2 % 2], list(ACTIVATIONS)[case % 4]
+        how = {"stride": strides, "dilation": dilations, "padding": sides}
         plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa, **how)
         given_x = on(plan.input_descriptor(x.shape), x, q.input[1]) if case % 3 else x
         assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)

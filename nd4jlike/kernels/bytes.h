@@ -358,6 +358,18 @@ WORD vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst)
 /* Sums whose bits are those of a float32 between 2**23 and 2**24, where one unit in the last place is 1 (ADR 0006).
  * On a line: the offset holds 1.5 * 2**23, so the one rounding is that to an integer, which the low bits of the mantissa are. */
 WORD vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset) { return (vi32)multiply_add_f32((vf32)sum, scale, offset); }
+/* The same on two lines: sums below `zero` are moved, and have an offset of their own. */
+WORD vi32 bits_on_two_lines(vi32 sum, vf32 scale, vf32 offset, vf32 zero, vf32 moved, vf32 lower)
+{
+#if VECTOR_BYTES == 64
+    const __mmask16 below = _mm512_cmp_ps_mask((__m512)sum, (__m512)zero, _CMP_LT_OS);
+    sum = (vi32)_mm512_mask_add_ps((__m512)sum, below, (__m512)sum, (__m512)moved);
+    return bits_on_line(sum, scale, (vf32)_mm512_mask_blend_ps(below, (__m512)offset, (__m512)lower));
+#else
+    const vi32 below = (vi32)((vf32)sum < zero);
+    return bits_on_line((vi32)((vf32)sum + (vf32)((vi32)moved & below)), scale, (vf32)select_i32(below, (vi32)lower, (vi32)offset));
+#endif
+}
 /* On a scale: the offset takes out 2**23 times it, exactly, what remains is the product, and this is added to it, -128 in it. Lanes below 0 are off: a
  * clamp hides them. */
 WORD float scale_bits(void) { return 12582912.0f - 128; }

@@ -308,7 +308,7 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    if (<const int *> problem.packed)[PAIRS_FLAG]:
+    if BY_PAIRS and (<const int *> problem.packed)[PAIRS_FLAG]:
         run_pairs(problem, <const char *> x, <char *> y, begin, end)
         return
     if (<const int *> problem.packed)[QUADS_FLAG]:
@@ -560,6 +560,8 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     cdef Quads quads
     cdef Pairs pairs
     if prepare_pairs(&pairs, problem):
+        if pairs.cells:
+            return b"four neighbours along the filter a product"
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
         return b"rows in pairs, tiles of 4 columns"

@@ -1,5 +1,6 @@
 # int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
+# Filters of one row or one column are *lines* (`lines.h`), with a walk of their own along the filter.
 #
 # A block is a vector of channels. Of a last block of half a vector, the lanes hold two parts, the left and the right half of the columns; of a quarter of
 # one, windows have four parts.
@@ -18,6 +19,9 @@ cdef enum:
     FAR_BYTES = 1300 << 10
     # Output columns from which on four quarters of them take less time than one of the lanes.
     QUARTERS_PAY = 8
+    # Lines: rows of cells of the longest filter; rows of outputs that a line along the columns goes side by side.
+    LINE_CELLS = 16
+    LINE_ROWS = 8
     # Output channels' largest number of bounds between results.
     BOUNDS = 256
     # Scales that are tried for a line: the next ones on both sides.
@@ -68,7 +72,7 @@ cdef extern from "window.h" nogil:
         Py_ssize_t to, readable
         const signed char *blank
         char *pairs[4]
-        Py_ssize_t width
+        Py_ssize_t width, cells, cells_of_one, stride
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
@@ -85,10 +89,21 @@ cdef extern from "window.h" nogil:
         QUARTERS
     PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 
+cdef extern from "lines.h" nogil:
+    enum:
+        LINE_OUTPUTS
+        LINE_CELL_BYTES
+    PairsKernel lines_kernel(int rescaling)
+
 
 # What is decided when the weights are packed; it lies before them, and after it the function of each block, and that for images far away.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
+    # Weights of one sum and output row, in cells.
+    Py_ssize_t entries
+    # Of lines, the same: rows of cells that LINE_OUTPUTS outputs reach; else 0. Whether they go along the rows.
+    Py_ssize_t cells
+    bint down
     # Whether 3x3 windows slide over the columns.
     bint window
     int rescaling
@@ -122,12 +137,54 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
     return (columns - 1) * job.stride + job.taps
 
 
+cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
+    job.blocks = divide_up(problem.channels, VECTOR_BYTES)
+    job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES)
+    job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
+    job.weights = job.padding + 64
+
+
+cdef bint prepare_lines(Pairs *job, const Problem *problem) noexcept nogil:
+    """The same for a filter of one row or one column."""
+    cdef bint down = problem.kernel_width == 1
+    cdef Py_ssize_t across = problem.out_width if down else problem.out_height, most
+    cdef Py_ssize_t last = (across - 1) * (problem.stride_width if down else problem.stride_height)
+    cdef Py_ssize_t size = problem.width if down else problem.height
+    job.down = down
+    job.window = False
+    job.parts = 1
+    job.pairs = 0
+    job.taps = problem.kernel_height if down else problem.kernel_width
+    job.stride = problem.stride_height if down else problem.stride_width
+    if job.taps < 2 or (problem.kernel_height > 1 and not down) or job.stride > LINE_OUTPUTS:
+        return False
+    # Of fewer channels quads have several columns in a vector, where there are several.
+    if problem.channels < (VECTOR_BYTES // 2 if problem.out_width > 1 else VECTOR_BYTES // 4):
+        return False
+    if job.stride > 1 and (problem.dilation_height if down else problem.dilation_width) > 1:
+        return False
+    # Across, every output lies on the image.
+    if (problem.pad_left if down else problem.pad_top) != 0 or last >= size:
+        return False
+    job.rows = LINE_OUTPUTS
+    job.entries = job.cells = divide_up(job.taps + (LINE_OUTPUTS - 1) * job.stride, GROUP)
+    if job.cells > LINE_CELLS:
+        return False
+    most = RING_BYTES // (LINE_CELL_BYTES * job.cells)
+    if not down:
+        most = min(most, LINE_ROWS)
+    job.columns = divide_up(across, divide_up(across, most)) if across else 1
+    lay_out_pairs(job, problem)
+    return True
+
+
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips, beyond
     # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
+    job.cells = 0
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
@@ -137,6 +194,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     job.parts = 2 if rest == VECTOR_BYTES // 2 else 4 if rest == VECTOR_BYTES // 4 and job.window and outputs >= QUARTERS_PAY else 1
     if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
+    if problem.kernel_height == 1 or problem.kernel_width == 1:
+        return prepare_lines(job, problem)
     if problem.kernel_height != job.taps or problem.stride_height != job.stride:
         return False
     if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7):
@@ -168,10 +227,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         outputs = columns_of_part(outputs, job.parts)
     strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
     job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
-    job.blocks = divide_up(problem.channels, VECTOR_BYTES)
-    job.block_vectors = QUADS * (PAIRS_CONSTANTS + pairs_entries(<int> job.taps) * job.rows * CELL_PLANES)
-    job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
-    job.weights = job.padding + 64
+    job.entries = pairs_entries(<int> job.taps)
+    lay_out_pairs(job, problem)
     return True
 
 
@@ -299,7 +356,7 @@ cdef bint fit_split(
 
 cdef inline int tap_weight(const Problem *problem, const short *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
     """0 outside the filter, and for no channel."""
-    if channel < 0 or not (0 <= row < problem.kernel_height and column < problem.kernel_width):
+    if channel < 0 or not (0 <= row < problem.kernel_height and 0 <= column < problem.kernel_width):
         return 0
     return weights[(row * problem.kernel_width + column) * problem.channels + channel]
 
@@ -313,7 +370,8 @@ cdef void pack_pairs(
     cdef int *block
     cdef int *vectors
     cdef int *cell
-    cdef Py_ssize_t index, lane, place, quad, channel, entry, entries = pairs_entries(<int> job.taps), row, column, tap
+    cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap
+    cdef int taps[4]
     cdef int folded, shift, w, how, kind, scaled
     cdef long long reach, least, largest
     cdef float scale
@@ -326,7 +384,7 @@ cdef void pack_pairs(
         scaled = 0 if FUSED else -1
         # Windows alone know these.
         rounded = problem.output_zero_point > -128 and job.window
-        split = FUSED and problem.rounding == 0 and job.window
+        split = FUSED and problem.rounding == 0 and (job.window or job.cells > 0)
         by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
@@ -339,27 +397,28 @@ cdef void pack_pairs(
             if channel >= problem.channels:
                 channel = -1
             vectors = block + quad * LANES + lane % LANES
-            cell = block + (QUADS * PAIRS_CONSTANTS + quad * entries * job.rows * CELL_PLANES) * LANES + lane % LANES
-            for entry in range(entries):
+            cell = block + (QUADS * PAIRS_CONSTANTS + quad * (1 if job.cells else job.entries) * job.rows * CELL_PLANES) * LANES + lane % LANES
+            for entry in range(job.entries):
+                if job.cells and entry:
+                    cell += (QUADS - 1) * job.rows * CELL_PLANES * LANES
                 for row in range(job.rows):
-                    if job.taps == 5 and entry >= 5:
-                        tap = GROUP - row
-                        column = (entry - 5) * 2
-                        put_weights(
-                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
-                            tap_weight(problem, weights, tap, column + 1, channel), tap_weight(problem, weights, tap + 1, column + 1, channel))
-                    elif job.window:
-                        # Which pair comes first: see WINDOW_CELLS.
-                        tap = -row if job.stride == 1 and quad % 2 == 0 else 2 - row
-                        put_weights(
-                            cell, LANES, tap_weight(problem, weights, tap, entry, channel), tap_weight(problem, weights, tap + 1, entry, channel),
-                            tap_weight(problem, weights, 2 - 2 * row - tap, entry, channel), tap_weight(problem, weights, 3 - 2 * row - tap, entry, channel))
-                    else:
-                        tap = entry // job.taps * GROUP - row
+                    for tap in range(GROUP):
                         column = entry % job.taps
-                        put_weights(
-                            cell, LANES, tap_weight(problem, weights, tap, column, channel), tap_weight(problem, weights, tap + 1, column, channel),
-                            tap_weight(problem, weights, tap + 2, column, channel), tap_weight(problem, weights, tap + 3, column, channel))
+                        down = entry // job.taps * GROUP - row + tap
+                        if job.cells:
+                            column = entry * GROUP - row * job.stride + tap
+                            down = 0
+                            if job.down:
+                                down, column = column, down
+                        elif job.window:
+                            # Which pair comes first: see WINDOW_CELLS.
+                            down = -row if (job.stride == 1 and quad % 2 == 0) == (tap < 2) else 2 - row
+                            down += tap % 2
+                        elif job.taps == 5 and entry >= 5:
+                            down = GROUP - row + tap % 2
+                            column = (entry - 5) * 2 + tap // 2
+                        taps[tap] = tap_weight(problem, weights, down, column, channel)
+                    put_weights(cell, LANES, taps[0], taps[1], taps[2], taps[3])
                     cell += CELL_PLANES * LANES
             lines[lane] = below[lane] = Fit(0, 12582912, 0)
             if channel < 0:
@@ -367,8 +426,8 @@ cdef void pack_pairs(
             folded = bias[channel] if bias != NULL else 0
             reach = 0
             least = largest = folded
-            for tap in range(job.taps):
-                for column in range(job.taps):
+            for tap in range(problem.kernel_height):
+                for column in range(problem.kernel_width):
                     w = tap_weight(problem, weights, tap, column, channel)
                     reach += 255 * (w if w > 0 else -w)
                     least += w * ((-128 if w > 0 else 127) - problem.input_zero_point)
@@ -402,7 +461,9 @@ cdef void pack_pairs(
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
         kind = WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else HALVES if job.parts == 2 else QUARTERS if job.parts == 4 else PART
         for row in range(2):
-            if job.window:
+            if job.cells:
+                kernels[index + row * job.blocks] = lines_kernel(how)
+            elif job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
             else:
                 kernels[index + row * job.blocks] = pairs_kernel(how, <int> job.taps, <int> job.stride, problem.out_width // problem.dilation_width)
@@ -476,6 +537,59 @@ cdef void lay_strip(
     strip.y_apart = apart * strip.y_column
 
 
+cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Where filters have one row or one column; what is the same for all strips is there."""
+    cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1)
+    cdef int along = 1 if job.down else 2
+    cdef Py_ssize_t dilation = problem.dilation_height if job.down else problem.dilation_width
+    cdef Py_ssize_t pad = problem.pad_top if job.down else problem.pad_left, size = problem.height if job.down else problem.width
+    cdef Py_ssize_t image, row, last, first, outputs, across, phase, position, column, block, chunk
+    strip.stride = job.stride
+    strip.cells = job.cells
+    strip.cells_of_one = divide_up(job.taps, GROUP)
+    strip.x_row = dilation * problem.x_strides[along]
+    strip.y_row = dilation * problem.y_strides[along]
+    strip.x_column = problem.x_strides[3 - along] * (problem.stride_width if job.down else problem.stride_height)
+    strip.y_column = problem.y_strides[3 - along]
+    chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height)
+    if not job.down:
+        chunk = min(job.columns, max(1, chunk))
+    elif job.blocks > 1:
+        chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk // LINE_OUTPUTS * LINE_OUTPUTS) * dilation
+    else:
+        chunk = problem.out_height
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin - image * problem.out_height
+        last = min(min(problem.out_height, row + end - begin), row + chunk)
+        begin += last - row
+        first = row if job.down else 0
+        outputs = last - row if job.down else problem.out_width
+        across = problem.out_width if job.down else last
+        for phase in range(min(dilation, outputs)):
+            position = (first + phase) * job.stride - pad
+            strip.first_row = steps_to(-position, dilation)
+            strip.end_row = steps_to(size - position, dilation)
+            column = 0 if job.down else row
+            while column < across:
+                strip.columns = min(job.columns, across - column)
+                strip.width = strip.columns * LINE_CELL_BYTES
+                strip.x = <const signed char *> x + image * problem.x_strides[0] + position * problem.x_strides[along] + column * strip.x_column
+                strip.y = <signed char *> y + image * problem.y_strides[0] + (first + phase) * problem.y_strides[along] + column * strip.y_column
+                strip.block = <const vi32 *> (<const char *> problem.packed + job.weights)
+                strip.stored = problem.channels
+                strip.readable = problem.channels + problem.channel_room
+                for block in range(job.blocks):
+                    kernels[block](strip, steps_to(outputs - phase, dilation))
+                    strip.x += VECTOR_BYTES
+                    strip.y += VECTOR_BYTES
+                    strip.block += job.block_vectors
+                    strip.stored -= VECTOR_BYTES
+                    strip.readable -= VECTOR_BYTES
+                column += strip.columns
+
+
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef char memory[LONG_RING_BYTES + 64]
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
@@ -497,6 +611,9 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.order = order_of(not UNORDERED)
     for block in range(4):
         strip.pairs[block] = ring
+    if job.cells:
+        run_lines(problem, &strip, x, y, begin, end)
+        return
     chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
     chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
     while begin < end:

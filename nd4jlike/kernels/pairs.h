@@ -36,6 +36,8 @@ typedef struct {
     /* From the oldest to the newest, and the columns of each. */
     char *pairs[PAIRS];
     ptrdiff_t width;
+    /* Of lines (lines.h), where `width` is in bytes: rows of cells that four outputs reach, that one does; steps of the filter. */
+    ptrdiff_t cells, cells_of_one, stride;
     const vi32 *block;
     /* The output; columns, and channels that are stored. */
     int8_t *y;

@@ -1,0 +1,190 @@
+/* int8 filters of one row or one column: four neighbours along the filter are a cell, and a cell serves every output that it reaches.
+ *
+ * Cells do not overlap. Those that four neighbouring outputs reach lie in a ring of rows of cells, a row for the places side by side of a strip: a row is
+ * made once, and the weights are packed for each of the four outputs, shifted. `x_row` and `y_row` of a strip are steps along the filter, `x_column` and
+ * `y_column` across.
+ */
+#ifndef ND4JLIKE_LINES_H
+#define ND4JLIKE_LINES_H
+
+#include "pairs.h"
+
+enum { LINE_OUTPUTS = 4, LINE_CELL_BYTES = QUADS * CELL_PLANES * VECTOR_BYTES };
+
+/* Four rows of inputs, at the first place. One outside the image is zero points, without steps. */
+typedef struct {
+    const int8_t *at[GROUP];
+    ptrdiff_t steps[GROUP];
+} LineRows;
+
+WORD LineRows line_rows(const PairsStrip *strip, ptrdiff_t row)
+{
+    LineRows rows;
+#pragma GCC unroll 4
+    for (int i = 0; i < GROUP; i++) {
+        ptrdiff_t along = row * GROUP + i;
+        int exists = along >= strip->first_row && along < strip->end_row;
+        rows.at[i] = exists ? strip->x + along * strip->x_row : strip->blank;
+        rows.steps[i] = exists ? strip->x_column : 0;
+    }
+    return rows;
+}
+
+/* The cells of a place; then that of the next one. */
+WORD void line_cells(const PairsStrip *strip, LineRows *rows, char *target)
+{
+    interleave(target, QUADS * VECTOR_BYTES, rows->at[0], rows->at[1], rows->at[2], rows->at[3], strip->flip, strip->readable, 0);
+#pragma GCC unroll 4
+    for (int i = 0; i < GROUP; i++)
+        rows->at[i] += rows->steps[i];
+}
+
+static __attribute__((noinline, unused)) void lines_fill(const PairsStrip *strip, ptrdiff_t row, char *target)
+{
+    LineRows rows = line_rows(strip, row);
+    for (ptrdiff_t i = 0; i < strip->columns; i++, target += LINE_CELL_BYTES)
+        line_cells(strip, &rows, target);
+}
+
+/* Adds `count` of the QUADS cells at `at` to the sums of outputs. */
+WORD void lines_add(vi32 sums[][LINE_OUTPUTS], const char *at, const vi32 *weights, const int count, const int outputs)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+#pragma GCC unroll 2
+        for (int plane = 0; plane < CELL_PLANES; plane++) {
+            const vi32 cell = *(const vi32 *)(at + (plane * QUADS + i) * VECTOR_BYTES);
+#pragma GCC unroll 4
+            for (int output = 0; output < outputs; output++)
+                sums[i][output] = dot_cells(sums[i][output], cell, weights[(i * LINE_OUTPUTS + output) * CELL_PLANES + plane]);
+        }
+}
+
+/* `outputs` outputs of one place, of which `stored` are stored. The last of their cells is at `newest`, and used first: there it was just made. The first
+ * one is at `cell`; the ring ends at `end`, `round` bytes long. */
+WORD void lines_tile(
+    const PairsStrip *strip, const char *newest, const char *cell, const char *end, ptrdiff_t round, ptrdiff_t cells, int8_t *y, ptrdiff_t stored,
+    const int outputs, int rescaling)
+{
+    /* As many sums at a time as registers hold. */
+    const int count = VECTOR_BYTES == 64 ? QUADS : 1, row_weights = QUADS * LINE_OUTPUTS * CELL_PLANES;
+    const vi32 *block = strip->block;
+    const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *offsets = (const vf32 *)block + QUADS * PAIRS_OFFSET;
+    const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
+    vi32 sums[QUADS][LINE_OUTPUTS], all[LINE_OUTPUTS * QUADS];
+    vbytes bytes[LINE_OUTPUTS];
+#pragma GCC unroll 1
+    for (int quad = 0; quad < QUADS; quad += count) {
+        const vi32 *weights = block + QUADS * PAIRS_CONSTANTS + quad * LINE_OUTPUTS * CELL_PLANES, *last = weights + (cells - 1) * row_weights;
+        const char *at = cell;
+#pragma GCC unroll 4
+        for (int i = quad; i < quad + count; i++)
+#pragma GCC unroll 4
+            for (int output = 0; output < outputs; output++)
+                sums[i][output] = block[QUADS * PAIRS_BIAS + i];
+        lines_add(sums + quad, newest + quad * VECTOR_BYTES, last, count, outputs);
+#pragma GCC unroll 1
+        for (; weights < last; weights += row_weights) {
+            lines_add(sums + quad, at + quad * VECTOR_BYTES, weights, count, outputs);
+            at += strip->width;
+            at = at >= end ? at - round : at;
+        }
+#pragma GCC unroll 4
+        for (int i = quad; i < quad + count; i++) {
+            if (rescaling == OTHERWISE)
+#pragma GCC unroll 4
+                for (int output = 0; output < outputs; output++)
+                    all[output * QUADS + i] = sums[i][output];
+            else if (rescaling == BY_SPLIT)
+#pragma GCC unroll 4
+                for (int output = 0; output < outputs; output++)
+                    sums[i][output] = bits_on_two_lines(
+                        sums[i][output], scales[i], offsets[i], ((const vf32 *)block)[QUADS * PAIRS_ZERO + i],
+                        ((const vf32 *)block)[QUADS * PAIRS_MOVED + i], ((const vf32 *)block)[QUADS * PAIRS_BELOW + i]);
+            else
+#pragma GCC unroll 4
+                for (int output = 0; output < outputs; output++)
+                    sums[i][output] = bits_on_line(sums[i][output], scales[i], offsets[i]);
+            if (rescaling == BY_SCALE && scaled & 1 << i)
+#pragma GCC unroll 4
+                for (int output = 0; output < outputs; output++)
+                    sums[i][output] = (vi32)((vf32)sums[i][output] + splat_f32(scale_bits()));
+        }
+    }
+    if (rescaling == OTHERWISE)
+        pairs_otherwise(strip, all, bytes, outputs);
+#pragma GCC unroll 4
+    for (int output = 0; output < outputs && rescaling != OTHERWISE; output++) {
+        bytes[output] = in_fours(pack_i16(low_words(sums[0][output], sums[1][output]), low_words(sums[2][output], sums[3][output])));
+        if (!UNORDERED)
+            bytes[output] = in_order(bytes[output], strip->order);
+    }
+    if (strip->bounded)
+#pragma GCC unroll 4
+        for (int output = 0; output < outputs; output++)
+            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
+#pragma GCC unroll 4
+    for (int output = 0; output < outputs; output++, y += strip->y_row) {
+        if (output == stored)
+            break;
+        store_bytes(y, bytes[output], strip->stored);
+    }
+}
+
+/* `count` outputs of each place, from the cells before the newest on. */
+WORD void lines_row(
+    const PairsStrip *strip, const char *oldest, char *newest, ptrdiff_t row, ptrdiff_t cells, int8_t *y, ptrdiff_t count, const int outputs,
+    int rescaling)
+{
+    const ptrdiff_t round = strip->cells * strip->width;
+    const char *end = strip->pairs[0] + round;
+    LineRows rows = line_rows(strip, row);
+    for (ptrdiff_t i = 0; i < strip->columns; i++, y += strip->y_column, oldest += LINE_CELL_BYTES, newest += LINE_CELL_BYTES) {
+        line_cells(strip, &rows, newest);
+        lines_tile(strip, newest, oldest, end, round, cells, y, count, outputs, rescaling);
+    }
+}
+
+/* `count` outputs of each place. A single output reads no more cells than it has taps in. */
+static __attribute__((noinline, noclone, unused)) void lines_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling)
+{
+    const ptrdiff_t cells = strip->cells, round = cells * strip->width;
+    char *ring = strip->pairs[0], *end = ring + round, *oldest = ring, *newest = ring;
+    int8_t *y = strip->y;
+    ptrdiff_t made = 0, needed = cells;
+    for (; count > 0; count -= LINE_OUTPUTS, y += LINE_OUTPUTS * strip->y_row, needed += strip->stride) {
+        const ptrdiff_t used = count == 1 && made == 0 ? strip->cells_of_one : cells, reached = needed - cells + used;
+        for (; made < reached; made++) {
+            if (made < reached - 1)
+                lines_fill(strip, made, newest);
+            else if (count == 1)
+                lines_row(strip, oldest, newest, made, used, y, 1, 1, rescaling);
+            else
+                lines_row(strip, oldest, newest, made, used, y, count, LINE_OUTPUTS, rescaling);
+            newest += strip->width;
+            newest = newest == end ? ring : newest;
+        }
+        oldest += strip->stride * strip->width;
+        oldest = oldest >= end ? oldest - round : oldest;
+    }
+}
+
+#define LINES_KERNEL(rescaling) \
+    static __attribute__((unused)) void lines_##rescaling(PairsStrip *strip, ptrdiff_t count) { lines_strip(strip, count, rescaling); }
+LINES_KERNEL(OTHERWISE)
+#if FUSED
+LINES_KERNEL(BY_SCALE)
+LINES_KERNEL(BY_SPLIT)
+#endif
+
+WORD PairsKernel lines_kernel(int rescaling)
+{
+#if FUSED
+    if (rescaling != OTHERWISE)
+        return rescaling == BY_SPLIT ? lines_BY_SPLIT : lines_BY_SCALE;
+#endif
+    (void)rescaling;
+    return lines_OTHERWISE;
+}
+
+#endif
