@@ -382,7 +382,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     """
     shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
     if copy is False and not shares:
-        raise UnsupportedLayoutError(f"a {type(obj).__name__} has no memory to share, and copy=False forbids a copy")
+        raise UnsupportedLayoutError(f"a {type(obj).__name__} exports no buffer to share, and copy=False forbids a copy; from_dlpack shares by capsule")
     try:
         found = wrap_array(obj)
     except DTypeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -312,7 +313,8 @@ def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict
 def _like_function(make: Callable[..., NdArray]) -> Callable[..., Any]:
     """Make `numpy.zeros_like` and its kind: the layout is kept unless another shape or order is asked for."""
 
-    def run(a: Any, *args: Any, order: str = "K", subok: bool = True, shape: Any = None, **kwargs: Any) -> Any:
+    def run(a: Any = None, *args: Any, order: str = "K", subok: bool = True, shape: Any = None, prototype: Any = None, **kwargs: Any) -> Any:
+        a = prototype if a is None else a  # `empty_like` calls it so
         known = kwargs.get("dtype") is None or _is_known(np.dtype(kwargs["dtype"]))
         if not isinstance(a, NdArray) or shape is not None or order != "K" or not known or kwargs.pop("device", None) not in (None, "cpu"):
             return NotImplemented
@@ -343,23 +345,16 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return a.copy() if order == "K" else NotImplemented
 
 
-def _method(name: str) -> Callable[..., Any]:
-    """Make a function that is a method of its first argument."""
-
-    def run(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(a, name)(*args, **kwargs) if isinstance(a, NdArray) else NotImplemented
-
-    return run
-
-
 def _expand_dims(a: Any, axis: Any) -> Any:
     if not isinstance(a, NdArray):
         return NotImplemented
-    new = axis if isinstance(axis, tuple | list) else (axis,)
+    new = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
     ndim = a.ndim + len(new)
     if not all(-ndim <= each < ndim for each in new):
         raise OutOfRangeError(f"new axes {axis} are outside the {ndim} axes of the result: shape={a.shape}")
     places = {each % ndim for each in new}
+    if len(places) < len(new):
+        raise LayoutError(f"new axes {axis} name one of the {ndim} axes of the result twice: shape={a.shape}")
     return a[tuple(None if i in places else slice(None) for i in range(ndim))]
 
 
@@ -381,11 +376,11 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.copy: _copy,
     np.reshape: _reshape,
     np.ravel: lambda a, order="C": a.ravel() if isinstance(a, NdArray) and order == "C" else NotImplemented,
-    np.transpose: _method("transpose"),
+    np.transpose: lambda a, axes=None: a.transpose(axes) if isinstance(a, NdArray) else NotImplemented,
     np.swapaxes: _moved(np.swapaxes),
     np.moveaxis: _moved(np.moveaxis),
     np.rollaxis: _moved(np.rollaxis),
-    np.squeeze: _method("squeeze"),
+    np.squeeze: lambda a, axis=None: a.squeeze(axis) if isinstance(a, NdArray) else NotImplemented,
     np.expand_dims: _expand_dims,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

@@ -853,13 +853,15 @@ cdef class NdArray(_Operators):
                 raise LayoutError(f"only axes of extent 1 can be squeezed: axis={axis}, shape={self.descriptor.shape}")
         return self[tuple([0 if i in gone else slice(None) for i in range(self.ndim)]) + (Ellipsis,)]
 
-    def reshape(self, *shape, copy=None):
+    def reshape(self, *shape, order="C", copy=None):
         """View the elements, in c order of their indices, under another shape.
 
         Parameters
         ----------
         *shape : int, or one tuple of int
             One extent may be -1.
+        order : {'C', 'F', 'A'}
+            In which order indices count; any other than 'C' as `numpy.reshape` has it.
         copy : bool, optional
             False: a view or an error. True: always a new, dense array. None: a new array only where strides cannot express it.
 
@@ -881,6 +883,8 @@ cdef class NdArray(_Operators):
         (2, 3)
         """
         cdef tuple extents = extents_for(self.descriptor, shape[0] if len(shape) == 1 else shape)
+        if order != "C":
+            return np.reshape(self, extents, order, copy=copy)
         cdef ShapeDescriptor found = None if copy is True else reshaped(self.descriptor, extents)
         cdef NdArray made
         if found is not None:
@@ -891,8 +895,8 @@ cdef class NdArray(_Operators):
         transfer(self, view_of(made, ShapeDescriptor(self.dtype, "c", self.descriptor.shape)), BITS)
         return made
 
-    def ravel(self):
-        """Give the elements in c order along one axis: a view where strides allow, else a dense copy, as ``reshape(-1)``.
+    def ravel(self, order="C"):
+        """Give the elements, by default in c order, along one axis: a view where strides allow, else a dense copy, as ``reshape(-1)``.
 
         Examples
         --------
@@ -900,10 +904,10 @@ cdef class NdArray(_Operators):
         >>> nd.arange(4).reshape(2, 2).T.ravel().tolist()
         [0.0, 2.0, 1.0, 3.0]
         """
-        return self.reshape(-1)
+        return self.reshape(-1) if order == "C" else np.ravel(self, order)
 
-    def flatten(self):
-        """Copy the elements in c order along one axis.
+    def flatten(self, order="C"):
+        """Copy the elements, by default in c order, along one axis.
 
         Examples
         --------
@@ -911,10 +915,10 @@ cdef class NdArray(_Operators):
         >>> nd.create((2, 2), paddings=(0, 3)).flatten().descriptor
         ShapeDescriptor('float32', 'c', (4,))
         """
-        return self.reshape(-1, copy=True)
+        return self.reshape(-1, copy=True) if order == "C" else as_ndarray(self.to_numpy().flatten(order))
 
-    def copy(self):
-        """Copy the array: a new buffer of the same layout, elements and padding alike.
+    def copy(self, order="K"):
+        """Copy the array: a new buffer of the same layout, elements and padding alike; dense for any `order` but 'K', as `numpy.copy` has it.
 
         Returns
         -------
@@ -930,6 +934,8 @@ cdef class NdArray(_Operators):
         """
         cdef ShapeDescriptor mine = self.descriptor
         cdef NdArray made
+        if order != "K":
+            return np.copy(self, order)
         if not is_whole(&mine.layout):
             made = laid_out_like(self, mine.dtype, False, False)
             assign(made, self)
@@ -1061,8 +1067,8 @@ cdef class NdArray(_Operators):
         """
         return (decoded(self) if isinstance(self.descriptor.dtype, dtypes.BFloat16) else gathered(self)).tolist()
 
-    def tobytes(self):
-        """Return the bytes of the elements in c order, without padding.
+    def tobytes(self, order="C"):
+        """Return the bytes of the elements, by default in c order, without padding.
 
         Returns
         -------
@@ -1075,7 +1081,7 @@ cdef class NdArray(_Operators):
         >>> nd.create((2, 1), dtype="int8", paddings=(0, 7)).tobytes()
         b'\\x00\\x00'
         """
-        return gathered(self).tobytes() if self.descriptor.layout.block_count else elements(self).tobytes()
+        return (gathered(self) if self.descriptor.layout.block_count else elements(self)).tobytes(order)
 
     def fill(self, value):
         """Write one value to all elements; padding stays as it is.

@@ -564,17 +564,6 @@ cdef class _Operators:
         """
         self[...] = np.sort(self, axis, **options)
 
-    def searchsorted(self, v, side="left", sorter=None):
-        """Where to insert `v` into sorted elements, as `numpy.searchsorted` has it.
-
-        Examples
-        --------
-        >>> import nd4jlike as nd
-        >>> nd.arange(4).searchsorted([2, 9]).tolist()
-        [2, 4]
-        """
-        return np.searchsorted(self, v, side, sorter)
-
     def diagonal(self, offset=0, axis1=0, axis2=1):
         """Elements whose indices on two axes are equal but for `offset`, as `numpy.diagonal` has it.
 

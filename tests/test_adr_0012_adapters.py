@@ -160,6 +160,22 @@ def test_d10_dask_refused():
         from_dask(lazy[lazy > 0])
     with pytest.raises(LayoutError, match=r"the shape of the Dask array, \(4, 4\): \(4, 5\)"):
         from_dask(lazy, ShapeDescriptor("float64", "c", (4, 5)))
+    with pytest.raises(LayoutError, match="tag"):
+        from_dask(lazy, 3)
     with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
         from_dask(np.zeros(3))
     assert from_dask(da.ones((0, 4))).shape == (0, 4)
+    with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
+        to_dask(np.zeros(3))
+    for chunks in (0, "many", (2,), ((1, 2), (4,))):
+        with pytest.raises(LayoutError, match=r"chunks must cut the shape \(4, 4\)"):
+            to_dask(nd.zeros((4, 4)), chunks)
+
+
+def test_d10_dask_of_turned_arrays_and_bfloat16():
+    """D10: the blocks of `to_dask(x, chunks)` are views of `x`: Dask turns them by NumPy's functions, whatever their element type."""
+    pytest.importorskip("dask.array", reason="dask is not installed")
+    pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    x = nd.arange(24).reshape(4, 6)
+    assert np.array_equal(to_dask(x, 2).T.compute(), x.to_numpy().T)
+    assert to_dask(x.astype("bfloat16"), 2).sum().compute() == 276

@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.dtypes import numpy_dtype
 from nd4jlike.errors import LayoutError, MissingLibraryError, UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray
 
@@ -35,8 +36,12 @@ def to_dask(x: NdArray, chunks: int | str | Sequence[Any] = "auto") -> Any:
 
     Raises
     ------
+    LayoutError
+        For chunks that do not cut the shape.
+    UnsupportedLayoutError
+        For what is no NdArray, and parts of blocked arrays that are no views.
     MissingLibraryError
-        Without Dask.
+        Without Dask, and of bfloat16 without `ml_dtypes`.
 
     Examples
     --------
@@ -46,12 +51,18 @@ def to_dask(x: NdArray, chunks: int | str | Sequence[Any] = "auto") -> Any:
     np.float32(24.0)
     """
     dask = _dask()
-    sizes = dask.core.normalize_chunks(chunks, x.shape, dtype=x.dtype)
+    if not isinstance(x, NdArray):
+        raise UnsupportedLayoutError(f"to_dask takes an NdArray, not a {type(x).__name__}")
+    dtype = numpy_dtype(x.dtype)
+    try:
+        sizes = dask.core.normalize_chunks(chunks, x.shape, dtype=dtype)
+    except (ValueError, ZeroDivisionError) as error:
+        raise LayoutError(f"chunks must cut the shape {x.shape}: {chunks!r}: {error}") from error
     # Dask's own from_array would copy. No token of the contents is the name: they may change.
     name = f"nd4jlike-{uuid.uuid4().hex}"
     places = itertools.product(*(range(len(along)) for along in sizes))
     blocks = {(name, *place): x[part] for place, part in zip(places, dask.core.slices_from_chunks(sizes), strict=True)}
-    return dask.Array(blocks, name, sizes, dtype=x.dtype)
+    return dask.Array(blocks, name, sizes, dtype=dtype)
 
 
 def from_dask(array: Any, layout: str | ShapeDescriptor | None = None) -> NdArray:
@@ -90,7 +101,7 @@ def from_dask(array: Any, layout: str | ShapeDescriptor | None = None) -> NdArra
         raise UnsupportedLayoutError(f"from_dask takes a dask.array.Array, not a {type(array).__name__}")
     if any(math.isnan(extent) for extent in array.shape):
         raise LayoutError(f"all extents must be known: shape {array.shape}; compute_chunk_sizes() finds them")
-    if isinstance(layout, str):
+    if layout is not None and not isinstance(layout, ShapeDescriptor):
         layout = ShapeDescriptor.from_tag(array.shape, layout, array.dtype)
     descriptor = ShapeDescriptor(array.dtype, "c", array.shape) if layout is None else layout
     if descriptor.shape != array.shape:
