@@ -541,7 +541,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         if in_strips(problem) and is_turned(problem):
             return b"in place, a vector of planes at a time turned into pixels"
-        return b"in place, two planes at a time, columns from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
+        return b"in place, columns of planes from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
     return b"through bands or pixel by pixel"
 
 

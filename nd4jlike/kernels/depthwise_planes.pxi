@@ -5,14 +5,16 @@
 cdef extern from "planes.h" nogil:
     enum:
         STRIP_TAPS
+        STRIPS_ACROSS
+        NARROW_STRIPS
     ctypedef struct PlaneStrip:
         Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, begin, end, pad, height, x_row, y_row, lanes, width
-        const vi32 *masks
+        const vi32 *masks[STRIPS_ACROSS]
         const vi32 *index
         const float *blocks
         Py_ssize_t block_vectors
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
-    PlaneStrips plane_strips[8][3][2]
+    PlaneStrips plane_strips[8][3][5]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -237,15 +239,15 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
 cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_planes, planes from the first on."""
     cdef Py_ssize_t column = 0, next_column, row, top, last, planes = problem.channels * problem.multiplier, together, chunk
-    cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and plane_strips[problem.kernel_width][problem.stride_width][1] != NULL
-    cdef PlaneStrips strips = plane_strips[problem.kernel_width][problem.stride_width][narrow]
+    cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
+    cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
+    cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef const char *image
     cdef char *out_image
     cdef vi32 index[STRIP_TAPS]
     cdef vf32 limits[2]
     cdef Pieces pieces
     cdef PlaneStrip strip
-    cdef int i
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     strip.multiplier = problem.multiplier
@@ -259,14 +261,17 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
     strip.index = index
     strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
+    while strips[across - 1] == NULL:
+        across -= 1
     while column < problem.out_width:
         next_column = cut_pieces(problem, &pieces, column, True)
         if narrow:
             place_narrow(problem, pieces.masks, index)
             pieces.piece[0].masks = 0
-        # One piece: all rows of all planes. Several: so many rows of two planes that their inputs stay near.
-        together = planes if pieces.count == 1 else 2
-        chunk = problem.out_height if pieces.count == 1 else NEAR_BYTES // (4 * problem.width * problem.stride_height)
+        # One run of vectors: all rows of all planes. Several: so many rows of a plane, or two, that their inputs stay near.
+        runs = (pieces.count + across - 1) // across
+        together = planes if runs == 1 else 1 if across > 1 else 2
+        chunk = problem.out_height if runs == 1 else NEAR_BYTES // (4 * problem.width * problem.stride_height)
         row = begin
         while row < end:
             image = x + row // problem.out_height * problem.x_strides[0] * 4
@@ -280,12 +285,15 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
                 strip.begin = top
                 while strip.begin < last:
                     strip.end = min(strip.begin + chunk, last)
-                    for i in range(pieces.count):
-                        strip.lanes = pieces.piece[i].lanes
-                        strip.masks = &pieces.masks[pieces.piece[i].masks]
-                        strips(
-                            &strip, limits, image if narrow else image + (pieces.piece[i].column * problem.stride_width - problem.pad_left) * 4,
-                            out_image + strip.begin * strip.y_row + pieces.piece[i].column * 4,
+                    for run in range(runs):
+                        place = pieces.count * run // runs
+                        count = pieces.count * (run + 1) // runs - place
+                        for part in range(count):
+                            strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
+                        strip.lanes = pieces.piece[place + count - 1].lanes
+                        strips[NARROW_STRIPS if narrow else count - 1](
+                            &strip, limits, image if narrow else image + (pieces.piece[place].column * problem.stride_width - problem.pad_left) * 4,
+                            out_image + strip.begin * strip.y_row + pieces.piece[place].column * 4,
                         )
                     strip.begin = strip.end
                 strip.first_plane = strip.end_plane

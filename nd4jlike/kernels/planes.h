@@ -107,17 +107,20 @@ static const PlaneTile plane_tiles[BFLOAT16 + 1] = {
 #endif
 };
 
-/* One vector of neighbouring output columns of the planes from the first to the end, all output rows from `begin` to `end`. Narrow: whole rows, of two
- * planes in the halves of a vector. */
+/* Taps in a row of a strip, and vectors side by side, at most. */
+enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, NARROW_STRIPS = STRIPS_ACROSS };
+
+/* Vectors of neighbouring output columns of the planes from the first to the end, all output rows from `begin` to `end`. Narrow: whole rows, of two planes
+ * in the halves of a vector. */
 typedef struct {
     ptrdiff_t first_plane, end_plane, multiplier, x_plane, y_plane;
     ptrdiff_t begin, end, pad, height;
     /* Bytes. */
     ptrdiff_t x_row, y_row;
-    /* Columns that are stored; of narrow planes, columns of the image. */
+    /* Columns of the last vector that are stored; of narrow planes, columns of the image. */
     ptrdiff_t lanes, width;
-    /* For each tap, of wide planes for each input vector of it: the columns inside the image. */
-    const vi32 *masks;
+    /* For each vector side by side: for each tap, of wide planes for each input vector of it, the columns inside the image. */
+    const vi32 *masks[STRIPS_ACROSS];
     /* Of narrow planes, for each tap: where the lanes find their column in the rows of both. */
     const vi32 *index;
     /* Packed weights: a vector of biases, then one for each tap. */
@@ -125,52 +128,27 @@ typedef struct {
     ptrdiff_t block_vectors;
 } PlaneStrip;
 
-/* Taps in a row of a strip, at most; and planes that are computed at a time: twice as many sums that do not wait for each other. */
-enum { STRIP_TAPS = 7, STRIP_PLANES = 4 };
-
-/* By taps and stride, the same down and across, and whether planes are narrow. */
 typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y);
 
 #if VECTOR_BYTES > 16
-/* One row of inputs as each tap takes them. */
-WORD void load_strip_row(
-    vf32 *value, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, const int taps, const int stride, const int narrow)
+/* The inputs of a tap; those of every second column are loaded once for two taps. */
+WORD vf32 load_strip(
+    vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, const int tap, const int stride, const int narrow)
 {
 #if VECTOR_BYTES == 64
     if (narrow) {
-        const vf32 first = load_part_f32((const float *)x, width), second = load_part_f32((const float *)other, width);
-#pragma GCC unroll 8
-        for (int tap = 0; tap < taps; tap++)
-            value[tap] = pick_from_two(first, second, index[tap], masks[tap]);
-        return;
+        if (tap == 0)
+            pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
+        return pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
     }
 #endif
-#pragma GCC unroll 8
-    for (int tap = 0; tap < taps; tap += stride) {
-        const float *from = (const float *)x + tap;
-        const vf32 first = load_where_f32(from, masks[tap * stride]);
-        if (stride == 1) {
-            value[tap] = first;
-            continue;
-        }
-        const vf32 second = load_where_f32(from + LANES, masks[tap * stride + 1]);
-        value[tap] = every_second_f32(first, second, 0);
-        if (tap + 1 < taps)
-            value[tap + 1] = every_second_f32(first, second, 1);
+    if (stride == 1)
+        return load_where_f32((const float *)x + tap, masks[tap]);
+    if (tap % 2 == 0) {
+        pair[0] = load_where_f32((const float *)x + tap, masks[tap * stride]);
+        pair[1] = load_where_f32((const float *)x + tap + LANES, masks[tap * stride + 1]);
     }
-}
-
-/* One row of inputs, for all rows of outputs that it reaches: sums[i] takes the taps of filter row `row - i * stride`. */
-WORD void add_strip_row(vf32 *sums, const vf32 *value, const vf32 *held, const float *weights, const int row, const int taps, const int stride)
-{
-#pragma GCC unroll 8
-    for (int tap = 0; tap < taps; tap++) {
-#pragma GCC unroll 8
-        for (int i = 0; row >= i * stride; i++) {
-            const int place = (row - i * stride) * taps + tap;
-            sums[i] += value[tap] * (held ? held[place] : splat_f32(weights[place * LANES]));
-        }
-    }
+    return every_second_f32(pair[0], pair[1], tap % 2);
 }
 
 WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int narrow)
@@ -182,27 +160,21 @@ WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vecto
     return splat_f32(weights[vector * LANES]);
 }
 
-WORD void store_strip_row(char *y, char *other, vf32 value, const vf32 *limits, ptrdiff_t lanes, const int narrow)
-{
-    value = at_most_f32(at_least_f32(value, limits[0]), limits[1]);
-    store_first_f32((float *)y, value, lanes);
-#if VECTOR_BYTES == 64
-    if (narrow)
-        store_first_f32((float *)other, upper_half_f32(value), lanes);
-#endif
-}
-
-/* Each input row is loaded once. What is stored before the first row is replaced by it. */
-WORD void strip_of(const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const int taps, const int stride, const int narrow)
+/* `across` vectors side by side of each of `planes` planes, or pairs of narrow ones, at a time: sums that do not wait for each other. Each input row is
+ * loaded once, for all rows of outputs that it reaches. */
+WORD void strip_of(
+    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const int taps, const int stride, const int across, const int planes, const int narrow)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    const int kept = (taps - 1) / stride + 1, hold = narrow || (taps == 3 && VECTOR_BYTES == 64);
+    const int kept = (taps - 1) / stride + 1, hold = narrow || (taps == 3 && VECTOR_BYTES == 64), each = narrow ? 2 : 1;
+    const int vectors = across * planes, pointers = each * planes, count = narrow ? taps : taps * stride;
     const vf32 clamp[2] = {limits[0], limits[1]};
-    const int count = narrow ? taps : taps * stride;
-    vmask masks[2 * STRIP_TAPS];
+    vmask masks[STRIPS_ACROSS][2 * STRIP_TAPS];
+#pragma GCC unroll 4
+    for (int v = 0; v < across; v++)
 #pragma GCC unroll 16
-    for (int i = 0; i < count; i++)
-        masks[i] = mask_of(strip->masks[i]);
+        for (int i = 0; i < count; i++)
+            masks[v][i] = mask_of(strip->masks[v][i]);
     vi32 index[STRIP_TAPS];
     if (narrow) {
 #pragma GCC unroll 8
@@ -212,88 +184,117 @@ WORD void strip_of(const PlaneStrip *given, const vf32 *limits, const char *x, c
     ptrdiff_t plane = strip->first_plane;
     do {
         ptrdiff_t out = strip->begin - (kept - 1), row = out * stride - strip->pad + taps - stride;
-        const float *weights[STRIP_PLANES];
-        const char *from[STRIP_PLANES];
-        char *to[STRIP_PLANES];
-        vf32 held[STRIP_TAPS * STRIP_TAPS], held2[STRIP_TAPS * STRIP_TAPS], sums[STRIP_TAPS], sums2[STRIP_TAPS];
+        const float *weights[4];
+        const char *from[4];
+        char *to[4];
+        vf32 held[2][STRIP_TAPS * STRIP_TAPS], sums[STRIPS_ACROSS][STRIP_TAPS], bias[2];
 #pragma GCC unroll 4
-        for (int i = 0; i < STRIP_PLANES; i++) {
-            ptrdiff_t place = plane + (narrow ? i : i / 2);
-            place = place < strip->end_plane ? place : strip->end_plane - 1;
+        for (int i = 0; i < pointers; i++) {
+            const ptrdiff_t place = plane + i < strip->end_plane ? plane + i : strip->end_plane - 1;
             weights[i] = strip->blocks + place / LANES * strip->block_vectors * LANES + place % LANES;
             /* A division takes as long as a row. */
             from[i] = x + (strip->multiplier == 1 ? place : (ptrdiff_t)((uint32_t)place / (uint32_t)strip->multiplier)) * strip->x_plane + row * strip->x_row;
             to[i] = y + place * strip->y_plane;
         }
-        const vf32 bias = strip_weight(weights[0], weights[1], 0, narrow), bias2 = strip_weight(weights[2], weights[3], 0, narrow);
-        if (hold) {
-#pragma GCC unroll 9
-            for (int i = 0; i < taps * taps; i++) {
-                held[i] = strip_weight(weights[0], weights[1], 1 + i, narrow);
-                held2[i] = strip_weight(weights[2], weights[3], 1 + i, narrow);
-            }
+#pragma GCC unroll 2
+        for (int p = 0; p < planes; p++) {
+            bias[p] = strip_weight(weights[p * each], weights[p * each + each - 1], 0, narrow);
+            if (hold)
+#pragma GCC unroll 32
+                for (int i = 0; i < taps * taps; i++)
+                    held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, narrow);
         }
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
 #pragma GCC unroll 8
-        for (int i = 0; i < kept; i++) {
-            sums[i] = bias;
-            sums2[i] = bias2;
-        }
+            for (int i = 0; i < kept; i++)
+                sums[v][i] = bias[v / across];
         do {
 #pragma GCC unroll 2
             for (int i = 0; i < stride; i++, row++) {
                 if ((size_t)row < (size_t)strip->height) {
-                    vf32 value[STRIP_TAPS + 1];
-                    load_strip_row(value, strip->width, index, from[0], from[1], masks, taps, stride, narrow);
-                    add_strip_row(sums, value, hold ? held : NULL, weights[0] + LANES, taps - stride + i, taps, stride);
-                    load_strip_row(value, strip->width, index, from[2], from[3], masks, taps, stride, narrow);
-                    add_strip_row(sums2, value, hold ? held2 : NULL, weights[2] + LANES, taps - stride + i, taps, stride);
+                    vf32 pairs[STRIPS_ACROSS][2], value[STRIPS_ACROSS];
+#pragma GCC unroll 8
+                    for (int tap = 0; tap < taps; tap++) {
+#pragma GCC unroll 4
+                        for (int v = 0; v < vectors; v++) {
+                            const int p = v / across * each;
+                            value[v] = load_strip(
+                                pairs[v], strip->width, index, from[p] + v % across * stride * VECTOR_BYTES, from[p + each - 1], masks[v % across],
+                                tap, stride, narrow);
+                        }
+#pragma GCC unroll 8
+                        for (int k = 0; taps - stride + i >= k * stride; k++) {
+                            const int place = (taps - stride + i - k * stride) * taps + tap;
+#pragma GCC unroll 4
+                            for (int v = 0; v < vectors; v++)
+                                sums[v][k] += value[v] * (hold ? held[v / across][place] : splat_f32(weights[v / across][(1 + place) * LANES]));
+                        }
+                    }
                 }
 #pragma GCC unroll 4
-                for (int j = 0; j < STRIP_PLANES; j++)
+                for (int j = 0; j < pointers; j++)
                     from[j] += strip->x_row;
             }
-            store_strip_row(to[0], to[1], sums[0], clamp, strip->lanes, narrow);
-            store_strip_row(to[2], to[3], sums2[0], clamp, strip->lanes, narrow);
             if (out >= strip->begin) {
 #pragma GCC unroll 4
-                for (int j = 0; j < STRIP_PLANES; j++)
+                for (int v = 0; v < vectors; v++) {
+                    const vf32 value = at_most_f32(at_least_f32(sums[v][0], clamp[0]), clamp[1]);
+                    char *at = to[v / across * each] + v % across * VECTOR_BYTES;
+                    if (v % across == across - 1)
+                        store_first_f32((float *)at, value, strip->lanes);
+                    else
+                        *(vf32 *)at = value;
+#if VECTOR_BYTES == 64
+                    if (narrow)
+                        store_first_f32((float *)to[v * each + 1], upper_half_f32(value), strip->lanes);
+#endif
+                }
+#pragma GCC unroll 4
+                for (int j = 0; j < pointers; j++)
                     to[j] += strip->y_row;
             }
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
 #pragma GCC unroll 8
-            for (int i = 0; i + 1 < kept; i++) {
-                sums[i] = sums[i + 1];
-                sums2[i] = sums2[i + 1];
+                for (int i = 0; i + 1 < kept; i++)
+                    sums[v][i] = sums[v][i + 1];
+                sums[v][kept - 1] = bias[v / across];
             }
-            sums[kept - 1] = bias;
-            sums2[kept - 1] = bias2;
         } while (++out < strip->end);
-        plane += narrow ? STRIP_PLANES : STRIP_PLANES / 2;
+        plane += pointers;
     } while (plane < strip->end_plane);
 }
 
-#define STRIPS(name, taps, stride, narrow) \
+#define STRIPS(name, taps, stride, across, planes, narrow) \
     static __attribute__((noinline)) void name(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
-        strip_of(strip, limits, x, y, taps, stride, narrow); \
+        strip_of(strip, limits, x, y, taps, stride, across, planes, narrow); \
     }
-#if VECTOR_BYTES == 64  /* narrow planes leave no lanes idle */
-#define STRIPS_OF(taps, stride) STRIPS(strips_##taps##_##stride, taps, stride, 0) STRIPS(narrow_strips_##taps##_##stride, taps, stride, 1)
-#define TABLE_OF_STRIPS(taps, stride) {strips_##taps##_##stride, narrow_strips_##taps##_##stride}
+#if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
+#define STRIPS_OF_3(stride) \
+    STRIPS(strips_3_##stride, 3, stride, 1, 2, 0) STRIPS(strips_3_##stride##_2, 3, stride, 2, 1, 0) STRIPS(strips_3_##stride##_3, 3, stride, 3, 1, 0) \
+    STRIPS(strips_3_##stride##_4, 3, stride, 4, 1, 0) STRIPS(narrow_strips_3_##stride, 3, stride, 1, 2, 1)
+#define TABLE_OF_3(stride) {strips_3_##stride, strips_3_##stride##_2, strips_3_##stride##_3, strips_3_##stride##_4, narrow_strips_3_##stride}
+STRIPS(narrow_strips_5_2, 5, 2, 1, 2, 1)
+#define NARROW_STRIPS_5_2 narrow_strips_5_2
 #else
-#define STRIPS_OF(taps, stride) STRIPS(strips_##taps##_##stride, taps, stride, 0)
-#define TABLE_OF_STRIPS(taps, stride) {strips_##taps##_##stride, NULL}
+#define STRIPS_OF_3(stride) STRIPS(strips_3_##stride, 3, stride, 1, 2, 0)
+#define TABLE_OF_3(stride) {strips_3_##stride}
+#define NARROW_STRIPS_5_2 NULL
 #endif
-STRIPS_OF(3, 1)
-STRIPS_OF(3, 2)
-STRIPS(strips_5_1, 5, 1, 0)
-STRIPS_OF(5, 2)
-STRIPS(strips_7_1, 7, 1, 0)
+STRIPS_OF_3(1)
+STRIPS_OF_3(2)
+STRIPS(strips_5_1, 5, 1, 1, 2, 0)
+STRIPS(strips_5_2, 5, 2, 1, 2, 0)
+STRIPS(strips_7_1, 7, 1, 1, 2, 0)
 #endif
-static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][2] = {
+/* By taps and stride, the same down and across; and vectors side by side, less one, or NARROW_STRIPS. */
+static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
 #if VECTOR_BYTES > 16  /* masks that cost little */
-    [3] = {[1] = TABLE_OF_STRIPS(3, 1), [2] = TABLE_OF_STRIPS(3, 2)},
-    [5] = {[1] = {strips_5_1, NULL}, [2] = TABLE_OF_STRIPS(5, 2)},
-    [7] = {[1] = {strips_7_1, NULL}},
+    [3] = {[1] = TABLE_OF_3(1), [2] = TABLE_OF_3(2)},
+    [5] = {[1] = {strips_5_1}, [2] = {strips_5_2, [NARROW_STRIPS] = NARROW_STRIPS_5_2}},
+    [7] = {[1] = {strips_7_1}},
 #endif
 };
 
