@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     _Shape = int | Sequence[int]
+    _Sizes = Sequence[int] | None
     _DTypeLike = npt.DTypeLike | dtypes.BFloat16
 
 __all__ = [
@@ -47,8 +48,8 @@ def create(
     *,
     dtype: _DTypeLike = "float32",
     order: str = "c",
-    paddings: Sequence[int] | None = None,
-    padding_offsets: Sequence[int] | None = None,
+    paddings: _Sizes = None,
+    padding_offsets: _Sizes = None,
 ) -> NdArray:
     """Create an array of zeros, hosted in a padded buffer (libnd4j's ``NDArrayFactory::create``).
 
@@ -83,15 +84,13 @@ def create(
     return NdArray(_described(shape, dtype, order, paddings, padding_offsets))
 
 
-def _described(
-    shape: _Shape, dtype: _DTypeLike, order: str, paddings: Sequence[int] | None = None, padding_offsets: Sequence[int] | None = None
-) -> ShapeDescriptor:
+def _described(shape: _Shape, dtype: _DTypeLike, order: str, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> ShapeDescriptor:
     """Describe what the arguments of `create` ask for."""
     return ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets)
 
 
-def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
-    """Create an array of zeros; `padding` as for `create`.
+def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
+    """Create an array of zeros.
 
     Parameters
     ----------
@@ -101,8 +100,8 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
         Element type.
     order : {'c', 'f'}, optional
         Memory order.
-    **padding
-        `paddings` and `padding_offsets` of `create`.
+    paddings, padding_offsets : sequence of int, optional
+        Padding of each axis in elements, in total and before the first element.
 
     Returns
     -------
@@ -114,10 +113,10 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
     >>> nd.zeros(2)
     NdArray([0., 0.], shape=(2,), dtype=float32, layout='a')
     """
-    return NdArray(_described(shape, dtype, order, **padding))
+    return NdArray(_described(shape, dtype, order, paddings, padding_offsets))
 
 
-def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
     """Create an array whose elements are yet to be written; its padding is zero.
 
     Parameters
@@ -128,8 +127,8 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
         Element type.
     order : {'c', 'f'}, optional
         Memory order.
-    **padding
-        `paddings` and `padding_offsets` of `create`.
+    paddings, padding_offsets : sequence of int, optional
+        Padding of each axis in elements, in total and before the first element.
 
     Returns
     -------
@@ -141,10 +140,12 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padd
     >>> nd.empty((2, 3)).shape
     (2, 3)
     """
-    return unwritten(_described(shape, dtype, order, **padding))
+    return unwritten(_described(shape, dtype, order, paddings, padding_offsets))
 
 
-def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def full(
+    shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None
+) -> NdArray:
     """Create an array of one value; its padding is zero.
 
     Parameters
@@ -157,8 +158,8 @@ def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: s
         Element type.
     order : {'c', 'f'}, optional
         Memory order.
-    **padding
-        `paddings` and `padding_offsets` of `create`.
+    paddings, padding_offsets : sequence of int, optional
+        Padding of each axis in elements, in total and before the first element.
 
     Returns
     -------
@@ -170,12 +171,12 @@ def full(shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: s
     >>> nd.full(2, 7, "int8")
     NdArray([7, 7], shape=(2,), dtype=int8, layout='a')
     """
-    made = empty(shape, dtype, order, **padding)
+    made = empty(shape, dtype, order, paddings=paddings, padding_offsets=padding_offsets)
     made[...] = fill_value
     return made
 
 
-def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **padding: Any) -> NdArray:
+def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
     """Create an array of ones; its padding is zero.
 
     Parameters
@@ -186,8 +187,8 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **paddi
         Element type.
     order : {'c', 'f'}, optional
         Memory order.
-    **padding
-        `paddings` and `padding_offsets` of `create`.
+    paddings, padding_offsets : sequence of int, optional
+        Padding of each axis in elements, in total and before the first element.
 
     Returns
     -------
@@ -199,7 +200,7 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", **paddi
     >>> nd.ones(2)
     NdArray([1., 1.], shape=(2,), dtype=float32, layout='a')
     """
-    return full(shape, 1, dtype, order, **padding)
+    return full(shape, 1, dtype, order, paddings=paddings, padding_offsets=padding_offsets)
 
 
 def arange(start: float | None = None, stop: float | None = None, step: float = 1, *, dtype: _DTypeLike = "float32") -> NdArray:

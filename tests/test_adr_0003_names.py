@@ -103,6 +103,17 @@ def test_d3_the_package_lists_what_it_offers():
     assert len(nd.__all__) == len(set(nd.__all__))
 
 
+def test_d3_signatures():
+    """D3: `inspect.signature` tells what functions and classes take: none of them hides names behind `**`."""
+    for name in nd.__all__:
+        if callable(getattr(nd, name)) and not issubclass(type(getattr(nd, name)), type):
+            assert all(p.kind is not p.VAR_KEYWORD for p in inspect.signature(getattr(nd, name)).parameters.values()), name
+    for make in (nd.zeros, nd.empty, nd.ones, lambda *a, **k: nd.full(a[0], 1, **k)):
+        assert make((2, 3), paddings=(0, 2), padding_offsets=(0, 1)).strides == (5, 1)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'padding'"):
+            make((2, 3), padding=1)
+
+
 @pytest.mark.parametrize("name", modules())
 def test_d3_examples_run(name):
     """D3: Every public name has a docstring, and its examples run."""

@@ -731,6 +731,15 @@ def test_d19_import_is_zero_copy():
         assert not tensor.info.is_resizable
 
 
+def test_d19_arrays_only():
+    """D19: `Tensor.import_memory` takes an array only, and so does `from_array`; a tensor is made of an info."""
+    for call in (Tensor(TensorInfo.from_shape((3,), "F32")).import_memory, Tensor.from_array):
+        with pytest.raises(TypeError, match="takes an NdArray, not ndarray"):
+            call(np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="a TensorInfo, not ndarray"):
+        Tensor(np.zeros(3, np.float32))
+
+
 def test_d19_the_bytes_are_where_the_info_says():
     """D19: only if each element lies where the info says: read the raw bytes as the library would."""
     host = bytearray(4 * 1000)

@@ -889,6 +889,8 @@ class Tensor:
     __slots__ = ("_array", "_start", "info")
 
     def __init__(self, info: TensorInfo) -> None:
+        if not isinstance(info, TensorInfo):
+            raise TypeError(f"a Tensor is made of a TensorInfo, not {type(info).__name__}; from_array makes one of an NdArray")
         self.info = info.copy()
         self.info._is_resizable = True
         self._array: NdArray | None = None
@@ -924,6 +926,8 @@ class Tensor:
         >>> Tensor.from_array(x).info.padding
         PaddingSize(top=1, right=2, bottom=1, left=2)
         """
+        if not isinstance(array, NdArray):
+            raise TypeError(f"from_array takes an NdArray, not {type(array).__name__}: nd4jlike.asarray wraps other memory")
         tensor = cls(TensorInfo.from_descriptor(array.descriptor, data_type, data_layout, rebase=True))
         tensor.import_memory(array, readonly=readonly, gaps=gaps)
         return tensor
