@@ -25,6 +25,7 @@ __all__ = [
     "codes",
     "dtype",
     "float32_to_bfloat16",
+    "has_references",
     "numpy_dtype",
     "untyped",
 ]
@@ -235,6 +236,11 @@ def numpy_dtype(spec: DType) -> np.dtype[Any]:
 def bits_dtype(spec: DType) -> np.dtype[Any]:
     """NumPy dtype of the same size that only moves bits: bfloat16 as uint16, all others as they are."""
     return np.dtype(np.uint16) if isinstance(spec, BFloat16) else spec
+
+
+def has_references(pep3118: str) -> bool:
+    """Whether elements of this format hold references to Python objects; names of fields stand between colons."""
+    return "O" in "".join(pep3118.split(":")[::2])
 
 
 def untyped(values: npt.NDArray[Any], spec: str) -> npt.NDArray[Any]:

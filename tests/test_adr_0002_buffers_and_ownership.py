@@ -158,6 +158,14 @@ def test_d3_no_buffer(memory):
         NdArray(ShapeDescriptor("int8", "c", (2,)), memory)
 
 
+@pytest.mark.parametrize("dtype", ["O", [("a", "i4"), ("b", "O")]])
+def test_d3_references(dtype):
+    """D3: of references to Python objects: refused; what is only named so is bytes."""
+    with pytest.raises(UnsupportedLayoutError, match="references to Python objects"):
+        NdArray(ShapeDescriptor("int8", "c", (4,)), np.zeros(4, dtype))
+    assert NdArray(ShapeDescriptor("int8", "c", (4,)), np.zeros(4, [("O", "i4"), ("OO", "i1")])).shape == (4,)
+
+
 def test_d3_not_contiguous():
     """D3: not contiguous: refused."""
     with pytest.raises(UnsupportedLayoutError, match="contiguous"):
