@@ -156,4 +156,4 @@ class _NoInterfaceError(UnsupportedLayoutError, AttributeError):
 
 
 class _NoNumberError(LayoutError, TypeError):
-    """An array that Python asks to be a number, which has not one element."""
+    """An array that is asked to be a number, and has not one element: who calls `float` expects a TypeError, who calls `item` a ValueError."""

@@ -287,13 +287,6 @@ cdef NdArray as_output(str name, object out):
     return as_ndarray(out)
 
 
-cdef object only_element(NdArray x):
-    """The element of an array that is asked to be a number."""
-    if x.descriptor.layout.length != 1:
-        raise _NoNumberError(f"an array of {x.descriptor.layout.length} elements is not one number: shape={x.descriptor.shape}")
-    return x.item()
-
-
 cdef int kinds_of(object where) except -1:
     if where == "all":
         return HALO | TAIL
@@ -861,7 +854,7 @@ cdef class NdArray(_Operators):
         *shape : int, or one tuple of int
             One extent may be -1.
         order : {'C', 'F', 'A'}
-            In which order indices count; any other than 'C' as `numpy.reshape` has it.
+            In which order indices count, as `numpy.reshape` has it.
         copy : bool, optional
             False: a view or an error. True: always a new, dense array. None: a new array only where strides cannot express it.
 
@@ -918,7 +911,7 @@ cdef class NdArray(_Operators):
         return self.reshape(-1, copy=True) if order == "C" else as_ndarray(self.to_numpy().flatten(order))
 
     def copy(self, order="K"):
-        """Copy the array: a new buffer of the same layout, elements and padding alike; dense for any `order` but 'K', as `numpy.copy` has it.
+        """Copy the array: a new buffer of the same layout, elements and padding alike; with an `order` other than 'K' dense.
 
         Returns
         -------
@@ -1040,7 +1033,7 @@ cdef class NdArray(_Operators):
         shape = self.descriptor.shape
         key = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
         if not key and self.size != 1:
-            raise LayoutError(f"an array of {self.size} elements is not one number: shape={shape}")
+            raise _NoNumberError(f"an array of {self.size} elements is not one number: shape={shape}")
         try:
             key = tuple([operator.index(i) for i in key or (0,)])
             if len(key) == 1 != self.ndim and -self.size <= key[0] < self.size:
@@ -1104,13 +1097,10 @@ cdef class NdArray(_Operators):
         assign(self, value)
 
     def __float__(self):
-        return float(only_element(self))
+        return float(self.item())
 
     def __int__(self):
-        return int(only_element(self))
-
-    def __complex__(self):
-        return complex(only_element(self))
+        return int(self.item())
 
     def __index__(self):
         if self.descriptor.layout.rank or self.descriptor.dtype.kind not in "iu":
