@@ -5,7 +5,6 @@ from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillI
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 
-from nd4jlike import dtypes
 from nd4jlike.errors import UnsupportedLayoutError
 
 cdef extern from "Python.h":
@@ -122,8 +121,6 @@ cdef Buffer wrap(object exporter):
         return ours
     try:
         held = memoryview(exporter)
-        if "O" in held.format and dtypes.has_references(held.format):
-            raise BufferError("these are references to Python objects")
         PyObject_GetBuffer(held, &view, PyBUF_ANY_CONTIGUOUS)
     except TypeError:
         raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export a buffer; wrapped memory needs the buffer protocol") from None

@@ -908,7 +908,7 @@ cdef object input_dtype(object weights, object bias, object dtype):
 
 cdef object checked_bias(object bias, tuple types):
     """A copy of one axis, of the last of `types`, all of which a bias may have."""
-    bias = plain_numbers(bias, "bias") if hasattr(bias, "dtype") else dtypes.untyped(plain_numbers(bias, "bias"), types[-1])
+    bias = dtypes.untyped(bias, plain_numbers(bias, "bias"), types[-1])
     row = row_of(bias.dtype)
     if row is None or row.name not in types:
         raise DTypeError(f"bias must be {' or '.join(types)} for these weights: {bias.dtype}")

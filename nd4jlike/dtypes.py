@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nd4jlike.errors import DTypeError, MissingLibraryError
+from nd4jlike.errors import DTypeError, MissingLibraryError, UnsupportedLayoutError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,8 +25,8 @@ __all__ = [
     "codes",
     "dtype",
     "float32_to_bfloat16",
-    "has_references",
     "numpy_dtype",
+    "refuse_references",
     "untyped",
 ]
 
@@ -238,14 +238,15 @@ def bits_dtype(spec: DType) -> np.dtype[Any]:
     return np.dtype(np.uint16) if isinstance(spec, BFloat16) else spec
 
 
-def has_references(pep3118: str) -> bool:
-    """Whether elements of this format hold references to Python objects; names of fields stand between colons."""
-    return "O" in "".join(pep3118.split(":")[::2])
+def refuse_references(held: memoryview | None) -> None:
+    """Refuse memory whose elements hold references to Python objects."""
+    if held is not None and "O" in "".join(held.format.split(":")[::2]):  # names of fields stand between colons
+        raise UnsupportedLayoutError(f"memory of references to Python objects is not wrapped as bytes, which may be written: format {held.format!r}")
 
 
-def untyped(values: npt.NDArray[Any], spec: str) -> npt.NDArray[Any]:
-    """Numbers that came without an element type, in that of `spec` if it holds them all: floats as they are rounded."""
-    if not np.can_cast(values.dtype, spec, "same_kind"):
+def untyped(given: Any, values: Any, spec: str) -> Any:
+    """`values` of what was `given`: if that came without an element type, in that of `spec` where it holds them all, floats rounded."""
+    if hasattr(given, "dtype") or not np.can_cast(values.dtype, spec, "same_kind"):
         return values
     found = values.astype(spec)
     return values if found.dtype.kind == "i" and (found != values).any() else found

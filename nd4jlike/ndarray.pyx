@@ -355,6 +355,7 @@ cdef class NdArray(_Operators):
             memory = memory_for(descriptor, True)
         else:
             memory = wrap(buffer)
+            dtypes.refuse_references(memory.held)
             if memory.nbytes < needed:
                 raise LayoutError(f"the buffer has {memory.nbytes} bytes, the layout needs {needed}: {descriptor!r}")
             if <uintptr_t> memory.data % <size_t> itemsize:
