@@ -30,12 +30,8 @@ cdef enum:
     STRIP_BYTES = 1 << 18
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
-    # Half a second-level cache that has room for much else beside a strip; then rows are read by slabs of so many bytes, columns written so many at a time,
-    # and where columns lie side by side, those of pixels so far apart.
+    # Half a second-level cache that has room for two strips of each end.
     DEEP_BYTES = 1 << 20
-    SLAB_BYTES = 1 << 17
-    SLAB_COLUMNS = 32
-    APART_BYTES = 1 << 10
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
@@ -55,11 +51,19 @@ def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
     return before
 
 
-# How squares follow each other: so many rows and columns at a time; down the rows first; whether rows, read to their ends, are fetched line after line
-# into a second-level cache, which holds them and as many again.
+# What is fetched into a second-level cache, line after line in the order in which it lies, while squares are turned: nothing; the rows that are read next;
+# the columns that are written next. Hardware that prefetches goes along with that, and with few places at once only.
+cdef enum Next:
+    NOTHING
+    ROWS
+    COLUMNS
+
+
+# How squares follow each other: so many rows and columns at a time; down the rows first.
 cdef struct Squares:
     Py_ssize_t rows, columns
-    bint downwards, ordered
+    bint downwards
+    Next next
 
 
 # What nests are run on.
@@ -317,40 +321,45 @@ cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char 
     return False
 
 
-cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, bint far, bint scattered) noexcept nogil:
+cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, Py_ssize_t bytes, bint far, bint scattered) noexcept nogil:
     """Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
 
     The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     """
-    cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, slab
-    cdef bint regular, gathers = size_of(down.source) >= across.target
-    cdef Squares squares = Squares(down.room, across.extent, False, False)
+    cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, column_bytes = down.room * width, strip, lines
+    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target if gathers else down.source) % LINE == 0, deep
+    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING)
     if down.room > down.extent:
         squares.columns = FILLED_COLUMNS
     if down.room > down.extent or scattered:
         return squares
-    slab = min(16, max(4, SLAB_BYTES // (row_bytes * line))) * line
-    # Rows of 8 or 16 columns have loops of their own.
-    regular = near_bytes >= DEEP_BYTES and width > 1 and across.extent % line == 0 and across.extent > 16
-    if gathers and across.target % LINE and across.target > 16 and down.extent <= SHARED_ROWS:
+    # Where rows or columns share lines, these are to be in a near cache when they come again.
+    strip = STRIP_BYTES if whole else 8 * BIT_BYTES
+    lines = 4 if whole else 8
+    deep = near_bytes >= DEEP_BYTES and far and (whole or bytes > 2 * near_bytes)
+    if gathers and deep and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
+        squares.columns = max(lines, strip // (column_bytes * line)) * line
+        squares.next = COLUMNS
+    elif gathers and across.target > 16 and down.extent <= SHARED_ROWS and not whole:
         # Columns that share lines are written one after the other.
         squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
-        slab = down.extent
-        regular = regular and down.extent >= 4 * line
     elif gathers:
-        squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // (down.room * width) // LINE * LINE)
-        regular = regular and across.target % LINE == 0 and across.target >= APART_BYTES and slab < down.extent
+        squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // column_bytes // LINE * LINE)
     else:
         squares.columns = line
-        squares.rows = max(FILLED_COLUMNS, STRIP_BYTES // row_bytes // LINE * LINE)
+        squares.rows = max(FILLED_COLUMNS, strip // row_bytes // LINE * LINE)
         if across.extent % line:
             # Lines that are read for a few columns more are read again at once.
             squares.rows = max(LINE, 8 * BIT_BYTES // row_bytes // LINE * LINE)
-        squares.downwards = True
-    squares.ordered = regular and far and down.source == row_bytes and slab * down.source <= near_bytes
-    if squares.ordered or (regular and squares.downwards):
-        squares.rows, squares.columns = slab, 2 * line if gathers else max(line, min(2 * line, SLAB_COLUMNS))
-        squares.downwards = squares.downwards and not squares.ordered
+        # Rows of 8 or 16 columns have loops of their own.
+        if near_bytes >= DEEP_BYTES and across.extent >= 2 * line and across.extent > 16 and width > 1:
+            strip = min(16, max(lines, strip // (row_bytes * line))) * line
+            if deep and down.source == row_bytes and strip * row_bytes <= near_bytes:
+                squares.rows = strip
+                squares.next = ROWS
+            elif across.extent % line == 0:
+                squares.columns = max(line, min(2 * line, 32))
+        squares.downwards = squares.next == NOTHING
     return squares
 
 
@@ -379,20 +388,21 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     scattered = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     patch.stream = scattered or (ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
-    # Squares of bytes have four times as many lines, which are fetched in vain where many are in a second-level cache yet.
-    far = ends.bytes > near_bytes * (4 if nest.width == 1 else 1)
-    squares = squares_of(down, across, nest.width, far, scattered)
+    # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
+    far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
+    squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     if not scattered and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
         else:
-            patch.ahead_target = line * across.target
-            if not squares.ordered and across.target < down.room * nest.width + LINE:
+            # Of two lines that a store crosses, the first one is here since the row before.
+            patch.ahead_target = line * across.target + (LINE - 1 if squares.next == ROWS and across.target % LINE else 0)
+            if squares.next == NOTHING and across.target < down.room * nest.width + LINE:
                 # One line after the other.
                 patch.ahead_row = patch.ahead_step = LINE
-        if far and not squares.ordered:
+        if far and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
     patch.row, patch.column = down.source, across.target
     patch.next = patch.fill = NULL
@@ -410,8 +420,10 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                     patch.columns = squares.columns
                 patch.source = source + row * down.source + column * across.source
                 patch.target = target + row * down.target + column * across.target
-                if squares.ordered:
+                if squares.next == ROWS:
                     patch.next = source + (row + squares.rows) * down.source + column * squares.rows * nest.width
+                elif squares.next == COLUMNS and not (patch.stream and across.target % LINE == 0):
+                    patch.next = target + (column + squares.columns) * across.target
                 ends.table.turn[size](&patch)
                 column += patch.columns
             row += squares.rows

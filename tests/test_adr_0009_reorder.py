@@ -165,12 +165,12 @@ def caches(near, streamed):
 
 
 @pytest.mark.parametrize("near", [1 << 19, 1 << 20])
-@pytest.mark.parametrize("width", [2, 4, 8])
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
-def test_d1_slabs(isa, width, near):
-    """D1: any descriptor to any other, where rows are read to their ends and the next ones fetched: second-level caches of 1 and of 2 MB."""
+def test_d1_strips(isa, width, near):
+    """D1: any descriptor to any other, where the rows or columns to come are fetched in order: second-level caches of 1 and of 2 MB, lines whole and shared."""
     with caches(near, 1 << 30):
-        for shape in ((2, 96, 4270), (2, 512, 1056), (8, 512, 196), (2, 96, 1024)):
+        for shape in ((2, 96, 4270), (2, 512, 1056), (8, 512, 196), (2, 96, 1024), (2, 100, 11600 // width + 1), (2, 24, 46080 // width)):
             values = np.random.default_rng(0).integers(0, 1 << 8 * width, shape, f"u{width}")
             for tags_ in (("abc", "acb"), ("acb", "abc")):
                 x = nd.NdArray(nd.ShapeDescriptor.from_tag(shape, tags_[0], values.dtype))
