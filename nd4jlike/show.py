@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import LayoutError, OutOfRangeError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nd4jlike.descriptor import ShapeDescriptor
+    from nd4jlike.ndarray import NdArray
 
 __all__ = ["Cell", "Drawing", "cell_at", "describe", "diff", "locate", "show"]
 
@@ -143,12 +144,12 @@ class Drawing(str):
 # Where things are
 
 
-def cell_at(descriptor: ShapeDescriptor, offset: SupportsIndex) -> Cell:
+def cell_at(descriptor: ShapeDescriptor | NdArray, offset: SupportsIndex) -> Cell:
     """Tell what lies at an offset of the buffer.
 
     Parameters
     ----------
-    descriptor : ShapeDescriptor
+    descriptor : ShapeDescriptor or NdArray
         The layout.
     offset : int
         In elements from the start of the buffer.
@@ -174,6 +175,7 @@ def cell_at(descriptor: ShapeDescriptor, offset: SupportsIndex) -> Cell:
     >>> cell_at(d, 479)
     Cell(offset=479, kind='tail', index=(0, 23, 4, 3))
     """
+    descriptor = _layout(descriptor)
     offset = offset.__index__()
     start, end = _extent(descriptor)
     if not start <= offset < end:
@@ -188,12 +190,12 @@ def cell_at(descriptor: ShapeDescriptor, offset: SupportsIndex) -> Cell:
     return Cell(offset, "tail" if tail else "padding", tuple(i - b for i, b in zip(position, _before(descriptor), strict=True)))
 
 
-def locate(descriptor: ShapeDescriptor, index: Sequence[int]) -> dict[str, Any]:
+def locate(descriptor: ShapeDescriptor | NdArray, index: Sequence[int]) -> dict[str, Any]:
     """Tell where an element lies: its offset, and its place among the blocks and cells of the buffer.
 
     Parameters
     ----------
-    descriptor : ShapeDescriptor
+    descriptor : ShapeDescriptor or NdArray
         The layout.
     index : sequence of int
         One index for each axis, not negative.
@@ -216,6 +218,7 @@ def locate(descriptor: ShapeDescriptor, index: Sequence[int]) -> dict[str, Any]:
     >>> locate(ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c"), (0, 9, 2, 1))
     {'index': (0, 9, 2, 1), 'offset': 233, 'byte_offset': 932, 'block': (0, 1, 2, 1), 'cell': (1,)}
     """
+    descriptor = _layout(descriptor)
     offset = descriptor.offset_of(index)
     position = [i + b for i, b in zip(index, _before(descriptor), strict=True)]
     cells = []
@@ -231,12 +234,12 @@ def locate(descriptor: ShapeDescriptor, index: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def describe(descriptor: ShapeDescriptor) -> dict[str, Any]:
+def describe(descriptor: ShapeDescriptor | NdArray) -> dict[str, Any]:
     """List the figures of a layout.
 
     Parameters
     ----------
-    descriptor : ShapeDescriptor
+    descriptor : ShapeDescriptor or NdArray
         The layout.
 
     Returns
@@ -254,6 +257,7 @@ def describe(descriptor: ShapeDescriptor) -> dict[str, Any]:
     >>> described["plain"], described["cells"]
     ('(1,(2,8),2,2):(64,(32,1),16,8)', {'element': 64, 'padding': 0, 'tail': 0, 'gap': 0})
     """
+    descriptor = _layout(descriptor)
     start, end = _extent(descriptor)
     return {
         "descriptor": repr(descriptor),
@@ -280,6 +284,14 @@ class _Step(NamedTuple):
     extent: int
     axis: int
     elements: int  # of the axis in one step
+
+
+def _layout(x: ShapeDescriptor | NdArray) -> ShapeDescriptor:
+    """Give the layout of an array, or a layout as it is."""
+    found = getattr(x, "descriptor", x)
+    if not isinstance(found, ShapeDescriptor):
+        raise TypeError(f"a ShapeDescriptor or an NdArray has a layout, a {type(x).__name__} has none")
+    return found
 
 
 def _steps(descriptor: ShapeDescriptor) -> list[_Step]:
@@ -547,12 +559,12 @@ def _neighbours(descriptor: ShapeDescriptor) -> dict[int, str]:
 # Text
 
 
-def show(descriptor: ShapeDescriptor, *, width: int = 80, rows: int = 32) -> Drawing:
+def show(descriptor: ShapeDescriptor | NdArray, *, width: int = 80, rows: int = 32) -> Drawing:
     """Draw which element lies in which cell of the buffer: `ShapeDescriptor.show`.
 
     Parameters
     ----------
-    descriptor : ShapeDescriptor
+    descriptor : ShapeDescriptor or NdArray
         The layout.
     width : int, optional
         Columns of the text, as far as its labels permit.
@@ -589,6 +601,7 @@ def show(descriptor: ShapeDescriptor, *, width: int = 80, rows: int = 32) -> Dra
     10:    .  1,0  1,1  1,2    .
     > first element   . padding (halo)
     """
+    descriptor = _layout(descriptor)
     if width < 1 or rows < 1:
         raise LayoutError(f"a drawing has 1 row and 1 column or more: width={width}, rows={rows}")
     lines = [repr(descriptor)]
@@ -683,12 +696,12 @@ def _plural(word: str, count: int) -> str:
 # Two layouts
 
 
-def diff(a: ShapeDescriptor, b: ShapeDescriptor, *, rows: int = 32) -> Drawing:
+def diff(a: ShapeDescriptor | NdArray, b: ShapeDescriptor | NdArray, *, rows: int = 32) -> Drawing:
     """Show where two layouts put the same element.
 
     Parameters
     ----------
-    a, b : ShapeDescriptor
+    a, b : ShapeDescriptor or NdArray
         Layouts of equal shape.
     rows : int, optional
         Elements to list; the others are counted.
@@ -725,6 +738,7 @@ def diff(a: ShapeDescriptor, b: ShapeDescriptor, *, rows: int = 32) -> Drawing:
     1,1             4         3
     1,2             5         5  same
     """
+    a, b = _layout(a), _layout(b)
     if a.shape != b.shape:
         raise LayoutError(f"layouts of equal shape can be compared, these have {a.shape} and {b.shape}")
     if rows < 1:

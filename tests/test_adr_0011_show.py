@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 import strategies
 from nd4jlike import ShapeDescriptor, cli
-from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate
+from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate, show
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -540,6 +540,16 @@ def test_d7_the_adr_s_example():
         same += bool(found.group(4))
     assert lines[2] == f"{same} of 340 elements have the same offset in both"
     assert drawing.descriptors == (a, b)
+
+
+def test_d7_arrays():
+    """D7: It, and the other functions of `nd4jlike.show`, take arrays for their layouts."""
+    x, y = nd.create((3, 4), paddings=(1, 1)), nd.zeros((3, 4), order="f")
+    assert diff(x, y) == diff(x.descriptor, y.descriptor)
+    assert (show(x), describe(x)) == (show(x.descriptor), describe(x.descriptor))
+    assert (locate(x, (1, 1)), cell_at(x, 6)) == (locate(x.descriptor, (1, 1)), cell_at(x.descriptor, 6))
+    with pytest.raises(TypeError, match="a ndarray has none"):
+        show(np.zeros(3))
 
 
 @given(st.data())
