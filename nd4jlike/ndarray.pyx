@@ -794,7 +794,7 @@ cdef class NdArray(_Operators):
         >>> nd.zeros((2, 3)).transpose().shape
         (3, 2)
         """
-        if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])):
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, NDARRAY))):
             axes = () if axes[0] is None else tuple(axes[0])
         if not axes:
             return self.T
