@@ -174,27 +174,30 @@ def test_d1_planes_of_any_width_stay_within_their_buffers(isa, side):
 
 
 @functools.cache
-def planes_cases(kernel, stride):
+def planes_cases(kernel, stride, dilation):
     """Planes of any height and width, of several rows at a time and few, and any number of them; and what comes of them."""
     cases = []
     sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 33)] + [(10, 455), (3, 456)]
     for place, size in enumerate(sizes):
         before, after = divmod(place % (kernel * kernel), kernel)
         channels, multiplier, batch = ((1, 2, 3, 5, 17)[place % 5], 1 + place % 3 // 2, 1 + place % 2) if place < 40 else (1 + place % 2, 1, 1)
-        if min(size) + before + after < kernel:
-            before = after = kernel - 1
+        if min(size) + before + after < (kernel - 1) * max(dilation) + 1:
+            before = after = (kernel - 1) * max(dilation)
         values, weights, bias = random((batch, *size, channels), 1), random((kernel, kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
-        steps = {"stride": (stride, stride), "padding": ((before, after), (after, before))}
+        steps = {"stride": (stride, stride), "dilation": dilation, "padding": ((before, after), (after, before))}
         cases.append((values.transpose(0, 3, 1, 2), weights, bias, steps, *(a.transpose(0, 3, 1, 2) for a in depthwise_float(values, weights, bias, **steps))))
     return cases
 
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)])
-def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel, stride):
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation"),
+    [(3, 1, (1, 1)), (3, 2, (1, 1)), (5, 1, (1, 1)), (5, 2, (1, 1)), (7, 1, (1, 1)), (3, 1, (2, 3)), (3, 1, (4, 1)), (5, 1, (2, 2)), (7, 1, (1, 3))],
+)
+def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel, stride, dilation):
     """D1: taps outside the image add nothing."""
-    for values, weights, bias, steps, want, bound in planes_cases(kernel, stride):
+    for values, weights, bias, steps, want, bound in planes_cases(kernel, stride, dilation):
         out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
         plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", **steps)
         plan(guarded_array(values, side), out)

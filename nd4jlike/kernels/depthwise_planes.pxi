@@ -8,7 +8,7 @@ cdef extern from "planes.h" nogil:
         STRIPS_ACROSS
         NARROW_STRIPS
     ctypedef struct PlaneStrip:
-        Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, begin, end, pad, height, x_row, y_row, lanes, width
+        Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
         const vi32 *masks[STRIPS_ACROSS]
         const vi32 *index
         const float *blocks
@@ -59,12 +59,12 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
 
 
 cdef bint in_strips(const Problem *problem) noexcept nogil:
-    """Square filters that are common, of float32, and images that are not wide."""
+    """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide."""
     return (
         problem.element == FLOAT32 and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
-        and problem.dilation_height == 1 and problem.dilation_width == 1 and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
+        and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1)) and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
     )
 
 
@@ -230,7 +230,7 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
         place = <int *> &index[tap]
         for lane in range(LANES):
             column = lane % (LANES // 2)
-            source = column * problem.stride_width - problem.pad_left + tap
+            source = column * problem.stride_width - problem.pad_left + tap * problem.dilation_width
             bits = 0 <= source < problem.width and column < problem.out_width
             mask[lane] = -bits
             place[lane] = <int> (bits * (source + lane // (LANES // 2) * LANES))
@@ -238,12 +238,15 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
 
 cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_planes, planes from the first on."""
-    cdef Py_ssize_t column = 0, next_column, row, top, last, planes = problem.channels * problem.multiplier, together, chunk
+    cdef Py_ssize_t column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier, together, chunk
+    cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
     cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef const char *image
+    cdef const char *x_phase
     cdef char *out_image
+    cdef char *y_phase
     cdef vi32 index[STRIP_TAPS]
     cdef vf32 limits[2]
     cdef Pieces pieces
@@ -253,10 +256,9 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
     strip.multiplier = problem.multiplier
     strip.x_plane = problem.x_strides[3] * 4
     strip.y_plane = problem.y_strides[3] * 4
-    strip.x_row = problem.x_strides[1] * 4
-    strip.y_row = problem.y_strides[1] * 4
-    strip.pad = problem.pad_top
-    strip.height = problem.height
+    strip.x_row = phases * problem.x_strides[1] * 4
+    strip.y_row = phases * problem.y_strides[1] * 4
+    strip.dilation = problem.dilation_width
     strip.width = problem.width
     strip.index = index
     strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
@@ -268,9 +270,9 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
         if narrow:
             place_narrow(problem, pieces.masks, index)
             pieces.piece[0].masks = 0
-        # One run of vectors: all rows of all planes. Several: so many rows of a plane, or two, that their inputs stay near.
+        # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
-        together = planes if runs == 1 else 1 if across > 1 else 2
+        together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 else 2
         chunk = problem.out_height if runs == 1 else NEAR_BYTES // (4 * problem.width * problem.stride_height)
         row = begin
         while row < end:
@@ -282,19 +284,28 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
             strip.first_plane = first
             while strip.first_plane < planes:
                 strip.end_plane = min(strip.first_plane + together, planes)
-                strip.begin = top
-                while strip.begin < last:
-                    strip.end = min(strip.begin + chunk, last)
-                    for run in range(runs):
-                        place = pieces.count * run // runs
-                        count = pieces.count * (run + 1) // runs - place
-                        for part in range(count):
-                            strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
-                        strip.lanes = pieces.piece[place + count - 1].lanes
-                        strips[NARROW_STRIPS if narrow else count - 1](
-                            &strip, limits, image if narrow else image + (pieces.piece[place].column * problem.stride_width - problem.pad_left) * 4,
-                            out_image + strip.begin * strip.y_row + pieces.piece[place].column * 4,
-                        )
-                    strip.begin = strip.end
+                # Output rows whose taps fall on the same rows are a phase.
+                for phase in range(min(phases, last - top)):
+                    position = (top + phase) * problem.stride_height - problem.pad_top
+                    strip.pad = divide_up(-position, phases) if position < 0 else -divide(position, phases)
+                    base = position + strip.pad * phases
+                    strip.height = divide_up(problem.height - base, phases)
+                    x_phase = image + base * problem.x_strides[1] * 4
+                    y_phase = out_image + (top + phase) * problem.y_strides[1] * 4
+                    rows = divide_up(last - top - phase, phases)
+                    strip.begin = 0
+                    while strip.begin < rows:
+                        strip.end = min(strip.begin + chunk, rows)
+                        for run in range(runs):
+                            place = pieces.count * run // runs
+                            count = pieces.count * (run + 1) // runs - place
+                            for part in range(count):
+                                strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
+                            strip.lanes = pieces.piece[place + count - 1].lanes
+                            strips[NARROW_STRIPS if narrow else count - 1](
+                                &strip, limits, x_phase if narrow else x_phase + (pieces.piece[place].column * problem.stride_width - problem.pad_left) * 4,
+                                y_phase + strip.begin * strip.y_row + pieces.piece[place].column * 4,
+                            )
+                        strip.begin = strip.end
                 strip.first_plane = strip.end_plane
         column = next_column

@@ -114,6 +114,8 @@ enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, NARROW_STRIPS = STRIPS_ACROSS };
  * in the halves of a vector. */
 typedef struct {
     ptrdiff_t first_plane, end_plane, multiplier, x_plane, y_plane;
+    /* Columns between taps, where the stride is 1; rows between taps are steps from row to row. */
+    ptrdiff_t dilation;
     ptrdiff_t begin, end, pad, height;
     /* Bytes. */
     ptrdiff_t x_row, y_row;
@@ -133,7 +135,8 @@ typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const c
 #if VECTOR_BYTES > 16
 /* The inputs of a tap; those of every second column are loaded once for two taps. */
 WORD vf32 load_strip(
-    vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, const int tap, const int stride, const int narrow)
+    vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, ptrdiff_t dilation, const int tap, const int stride,
+    const int narrow)
 {
 #if VECTOR_BYTES == 64
     if (narrow) {
@@ -143,7 +146,7 @@ WORD vf32 load_strip(
     }
 #endif
     if (stride == 1)
-        return load_where_f32((const float *)x + tap, masks[tap]);
+        return load_where_f32((const float *)x + tap * dilation, masks[tap]);
     if (tap % 2 == 0) {
         pair[0] = load_where_f32((const float *)x + tap, masks[tap * stride]);
         pair[1] = load_where_f32((const float *)x + tap + LANES, masks[tap * stride + 1]);
@@ -163,7 +166,8 @@ WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vecto
 /* `across` vectors side by side of each of `planes` planes, or pairs of narrow ones, at a time: sums that do not wait for each other. Each input row is
  * loaded once, for all rows of outputs that it reaches. */
 WORD void strip_of(
-    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const int taps, const int stride, const int across, const int planes, const int narrow)
+    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int taps, const int stride, const int across,
+    const int planes, const int narrow)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
     const int kept = (taps - 1) / stride + 1, hold = narrow || (taps == 3 && VECTOR_BYTES == 64), each = narrow ? 2 : 1;
@@ -213,22 +217,23 @@ WORD void strip_of(
 #pragma GCC unroll 2
             for (int i = 0; i < stride; i++, row++) {
                 if ((size_t)row < (size_t)strip->height) {
-                    vf32 pairs[STRIPS_ACROSS][2], value[STRIPS_ACROSS];
+#pragma GCC unroll 2
+                    for (int p = 0; p < planes; p++) {
+                        vf32 pairs[STRIPS_ACROSS][2], value[STRIPS_ACROSS];
+                        const char *at = from[p * each], *other = from[p * each + each - 1];
 #pragma GCC unroll 8
-                    for (int tap = 0; tap < taps; tap++) {
+                        for (int tap = 0; tap < taps; tap++) {
 #pragma GCC unroll 4
-                        for (int v = 0; v < vectors; v++) {
-                            const int p = v / across * each;
-                            value[v] = load_strip(
-                                pairs[v], strip->width, index, from[p] + v % across * stride * VECTOR_BYTES, from[p + each - 1], masks[v % across],
-                                tap, stride, narrow);
-                        }
+                            for (int v = 0; v < across; v++)
+                                value[v] = load_strip(
+                                    pairs[v], strip->width, index, at + v * stride * VECTOR_BYTES, other, masks[v], dilation, tap, stride, narrow);
 #pragma GCC unroll 8
-                        for (int k = 0; taps - stride + i >= k * stride; k++) {
-                            const int place = (taps - stride + i - k * stride) * taps + tap;
+                            for (int k = 0; taps - stride + i >= k * stride; k++) {
+                                const int place = (taps - stride + i - k * stride) * taps + tap;
 #pragma GCC unroll 4
-                            for (int v = 0; v < vectors; v++)
-                                sums[v][k] += value[v] * (hold ? held[v / across][place] : splat_f32(weights[v / across][(1 + place) * LANES]));
+                                for (int v = 0; v < across; v++)
+                                    sums[p * across + v][k] += value[v] * (hold ? held[p][place] : splat_f32(weights[p][(1 + place) * LANES]));
+                            }
                         }
                     }
                 }
@@ -266,10 +271,14 @@ WORD void strip_of(
     } while (plane < strip->end_plane);
 }
 
+/* With few registers a dilation of 1 has code of its own. */
 #define STRIPS(name, taps, stride, across, planes, narrow) \
     static __attribute__((noinline)) void name(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
-        strip_of(strip, limits, x, y, taps, stride, across, planes, narrow); \
+        if (VECTOR_BYTES == 32 && stride == 1 && strip->dilation == 1) \
+            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, narrow); \
+        else \
+            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, narrow); \
     }
 #if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
 #define STRIPS_OF_3(stride) \
