@@ -363,7 +363,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         Returns
         -------
         ShapeDescriptor
-            Channels fastest, padded to pixels on whole cache lines, and by what the windows reach beyond the image where the
+            Channels fastest, padded to pixels on whole cache lines where that pays, and by what the windows reach beyond the image where the
             kernel reads it in place (ADR 0005, D10 and D11). Then it must hold 0, or the input zero point, to be used: new
             arrays are zeroed, `NdArray.fill_padding` sets it.
 
@@ -704,7 +704,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef object _room(self, object shape, object dtype):
         """Channels that pixels are padded by."""
         batch, height, width, channels = [shape[axis] for axis in self._axes]
-        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize) - channels
+        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

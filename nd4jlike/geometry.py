@@ -171,7 +171,7 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(pixels: int, channels: int, itemsize: int) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
@@ -182,6 +182,8 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int) -> int:
         Channels that hold data.
     itemsize : int
         Bytes of one element.
+    near : int
+        Bytes of an array up to which room may be more than a sixteenth.
 
     Returns
     -------
@@ -191,14 +193,15 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int) -> int:
     Examples
     --------
     >>> from nd4jlike.geometry import pixel_pitch
-    >>> pixel_pitch(64, 17, 4), pixel_pitch(64, 3, 4), pixel_pitch(64, 512, 4)
-    (32, 3, 528)
+    >>> pixel_pitch(64, 17, 4, 1 << 20), pixel_pitch(64, 3, 4, 1 << 20), pixel_pitch(64, 512, 4, 1 << 20), pixel_pitch(1 << 15, 17, 4, 1 << 20)
+    (32, 3, 528, 17)
     """
     nbytes = channels * itemsize
     pitch = -(-nbytes // CACHE_LINE) * CACHE_LINE
     # A pixel of one line or more pays for unaligned loads with a second line on every one of them, which costs more than the
     # room. A short pixel would be mostly room, and an image of three channels five times its size.
-    if nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes:
+    # Where it comes from beyond the second-level cache, every byte counts.
+    if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near):
         return channels
     if pitch % (SET_SPAN if pixels * pitch <= NEAR_BYTES else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE

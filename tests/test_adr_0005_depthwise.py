@@ -16,7 +16,7 @@ import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, hosted, on, padded
 from nd4jlike import geometry
-from nd4jlike.kernels import dispatch
+from nd4jlike.kernels import cpu, dispatch
 from reference import accumulate, depthwise_float, out_size, same_padding
 from shared import conformance
 from small import numbered
@@ -773,6 +773,21 @@ def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, cha
     d = plan.input_descriptor((1, 4, 4, channels))
     assert d.strides[2] == pitch
     assert plan.output_descriptor(d).strides[2] == pitch
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_d11_pixels_of_large_arrays_have_no_room_to_begin_with_a_line(dtype):
+    """D11: at most a sixteenth in arrays larger than half a second-level cache."""
+    channels, pitch = (17, 32) if dtype == "float32" else (72, 128)
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), dtype), stride=2, quantization=None if dtype == "float32" else Q)
+    rows = cpu.caches()[0] // 2 // (128 * 64)
+    for height, found in ((rows, pitch), (rows + 1, channels)):
+        d = plan.input_descriptor((1, height, 64, channels))
+        assert d.strides[2] == found
+        assert plan.output_descriptor(d).strides[2] == pitch
+    line = 64 // d.itemsize
+    assert geometry.pixel_pitch(1 << 20, 16 * line - 1, d.itemsize, 1 << 20) == 16 * line
+    assert geometry.pixel_pitch(1 << 20, 15 * line + 1, d.itemsize, 1 << 20) == (15 * line + 1 if line == 64 else 16 * line)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
