@@ -327,13 +327,13 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     """
     cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, column_bytes = down.room * width, strip, lines
-    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target if gathers else down.source) % LINE == 0, deep
+    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep
     cdef Squares squares = Squares(down.room, across.extent, False, NOTHING)
     if down.room > down.extent:
         squares.columns = FILLED_COLUMNS
     if down.room > down.extent or scattered:
         return squares
-    # Where rows or columns share lines, these are to be in a near cache when they come again.
+    # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
     strip = STRIP_BYTES if whole else 8 * BIT_BYTES
     lines = 4 if whole else 8
     deep = near_bytes >= DEEP_BYTES and far and (whole or bytes > 2 * near_bytes)
@@ -347,17 +347,14 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // column_bytes // LINE * LINE)
     else:
         squares.columns = line
-        squares.rows = max(FILLED_COLUMNS, strip // row_bytes // LINE * LINE)
-        if across.extent % line:
-            # Lines that are read for a few columns more are read again at once.
-            squares.rows = max(LINE, 8 * BIT_BYTES // row_bytes // LINE * LINE)
+        squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
         if near_bytes >= DEEP_BYTES and across.extent >= 2 * line and across.extent > 16 and width > 1:
             strip = min(16, max(lines, strip // (row_bytes * line))) * line
             if deep and down.source == row_bytes and strip * row_bytes <= near_bytes:
                 squares.rows = strip
                 squares.next = ROWS
-            elif across.extent % line == 0:
+            elif whole:
                 squares.columns = max(line, min(2 * line, 32))
         squares.downwards = squares.next == NOTHING
     return squares
