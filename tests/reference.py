@@ -1,5 +1,6 @@
-"""Slow, obvious oracles: depthwise convolution as a loop over taps, requantization on integers of any size."""
+"""Obvious oracles: depthwise convolution as a loop over taps, requantization step by step as the references define it."""
 
+import functools
 import math
 
 import numpy as np
@@ -17,25 +18,37 @@ def same_padding(size, kernel, stride, dilation):
     return total // 2, total - total // 2
 
 
-def accumulate(x, weights, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0)), absolute=False):
+@functools.cache
+def along(size, kernel, stride, dilation, padding):
+    """Extent of the result along an axis, and (tap, windows, pixels) of each tap that lies inside the image of some windows."""
+    out, joins = out_size(size, kernel, stride, dilation, *padding), []
+    for tap in range(kernel):
+        place = tap * dilation - padding[0]
+        windows = [i for i in range(out) if 0 <= i * stride + place < size]
+        if windows:
+            first, last = windows[0], windows[-1]
+            joins.append((tap, slice(first, last + 1), slice(first * stride + place, last * stride + place + 1, stride)))
+    return out, joins
+
+
+def joined(x_shape, weights_shape, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0))):
+    """Extents of the result; and of each tap its place in the kernel, and the indices of the windows and of the pixels that it joins."""
+    (height, rows), (width, columns) = map(along, x_shape[1:3], weights_shape[:2], stride, dilation, padding)
+    every = slice(None)
+    return (height, width), [((a, b), (every, i, j), (every, y, x)) for a, i, y in rows for b, j, x in columns]
+
+
+def accumulate(x, weights, *, absolute=False, **geometry):
     """Sum over the window: x (N, H, W, C) and weights (kH, kW, C, M) to (N, OH, OW, C*M); float64 for floats, int64 for integers."""
     wide = np.float64 if np.asarray(x).dtype.kind == "f" else np.int64
     x, weights = np.asarray(x, wide), np.asarray(weights, wide)
     if absolute:
         x, weights = abs(x), abs(weights)
-    (batch, height, width, channels), (kh, kw, _, multiplier) = x.shape, weights.shape
-    (top, bottom), (left, right) = padding
-    oh = out_size(height, kh, stride[0], dilation[0], top, bottom)
-    ow = out_size(width, kw, stride[1], dilation[1], left, right)
-    sums = np.zeros((batch, oh, ow, channels, multiplier), wide)
-    for i in range(oh):
-        for j in range(ow):
-            for a in range(kh):
-                for b in range(kw):
-                    row, column = i * stride[0] - top + a * dilation[0], j * stride[1] - left + b * dilation[1]
-                    if 0 <= row < height and 0 <= column < width:
-                        sums[:, i, j] += x[:, row, column, :, None] * weights[a, b]
-    return sums.reshape(batch, oh, ow, channels * multiplier)
+    out, joins = joined(x.shape, weights.shape, **geometry)
+    sums = np.zeros((len(x), *out, *weights.shape[2:]), wide)
+    for tap, windows, pixels in joins:
+        sums[windows] += x[pixels][..., None] * weights[tap]
+    return sums.reshape(len(x), *out, -1)
 
 
 def depthwise_float(x, weights, bias=None, activation=(-math.inf, math.inf), **geometry):
@@ -50,57 +63,30 @@ def depthwise_float(x, weights, bias=None, activation=(-math.inf, math.inf), **g
     return np.clip(exact, *activation), (taps + 2) * 2.0**-23 * reach + 1e-37
 
 
-def differentiate(grad, x, weights, stride=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0)), absolute=False):
-    """Gradients by x, weights and bias of what `accumulate` computes: a loop over windows and taps, in float64."""
+def differentiate(grad, x, weights, *, absolute=False, **geometry):
+    """Gradients by x, weights and bias of what `accumulate` computes, in float64."""
     grad, x, weights = (np.asarray(a, np.float64) for a in (grad, x, weights))
     if absolute:
         grad, x, weights = abs(grad), abs(x), abs(weights)
-    (_, height, width, channels), (kh, kw, _, multiplier) = x.shape, weights.shape
-    batch, oh, ow, _ = grad.shape
-    grad = grad.reshape(batch, oh, ow, channels, multiplier)
+    out, joins = joined(x.shape, weights.shape, **geometry)
+    grad = grad.reshape(len(x), *out, *weights.shape[2:])
     by_x, by_weights = np.zeros_like(x), np.zeros_like(weights)
-    for i in range(oh):
-        for j in range(ow):
-            for a in range(kh):
-                for b in range(kw):
-                    row, column = i * stride[0] - padding[0][0] + a * dilation[0], j * stride[1] - padding[1][0] + b * dilation[1]
-                    if 0 <= row < height and 0 <= column < width:
-                        by_x[:, row, column] += (grad[:, i, j] * weights[a, b]).sum(-1)
-                        by_weights[a, b] += (grad[:, i, j] * x[:, row, column, :, None]).sum(0)
+    for tap, windows, pixels in joins:
+        by_x[pixels] += (grad[windows] * weights[tap]).sum(-1)
+        by_weights[tap] = (grad[windows] * x[pixels][..., None]).sum((0, 1, 2))
     return by_x, by_weights, grad.sum((0, 1, 2)).reshape(-1)
 
 
-def depthwise_int8(x, weights, bias, quantization, rounding, clamp=(-128, 127), **geometry):
-    """Compute the int8 result. `quantization`: ((scale, zero point), weight scales, (scale, zero point)), scales as float32 values."""
-    (input_scale, input_zero), weight_scales, (output_scale, output_zero) = quantization
-    sums = accumulate(np.asarray(x, np.int64) - input_zero, weights, **geometry)
-    channels = sums.shape[-1]
-    scales = np.broadcast_to(np.asarray(weight_scales, np.float32), channels)
-    result = np.empty(sums.shape, np.int8)
-    for channel in range(channels):
-        if rounding == "tflite":
-            multiplier, shift = quantize_multiplier(float(np.float32(input_scale)) * float(scales[channel]) / float(np.float32(output_scale)))
-        for where in np.ndindex(sums.shape[:-1]):
-            total = wrap32(int(sums[(*where, channel)]) + (0 if bias is None else int(bias[channel])))
-            if rounding == "tflite":
-                value = multiply_by_quantized_multiplier(total, multiplier, shift) + output_zero
-            else:
-                scale = np.float32(input_scale) * scales[channel] / np.float32(output_scale)
-                value = round(float(np.float32(total) * scale)) + output_zero  # Python rounds half to even
-            result[(*where, channel)] = min(max(value, clamp[0]), clamp[1])
-    return result
-
-
 def depthwise_quantized(x, weights, bias, quantization, rounding, clamp=None, **geometry):
-    """Compute the result of a layer of any integer type, a `Quantization` telling its kind; arrays of Python integers, exact at any size.
+    """Compute the result of a layer of any integer type, a `Quantization` telling its kind.
 
     `clamp`: bounds of the quantized or float32 result.
     """
     kind = np.asarray(x).dtype
     bits = 64 if kind == np.int16 else 32
     sums = accumulate(np.asarray(x, np.int64) - quantization.input[1], np.asarray(weights, np.int64) - quantization.weights_zero_point, **geometry)
-    sums = sums.astype(object) if bias is None else sums + np.asarray(bias, object)
-    sums = (sums + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    sums = sums + (0 if bias is None else np.asarray(bias, np.int64))  # arrays of int64 wrap around
+    sums = sums if bits == 64 else wrap32(sums)
     if quantization.output is None:
         return sums.astype(f"int{bits}")
     scales = np.broadcast_to(np.asarray(quantization.weights, np.float32), sums.shape[-1])
@@ -108,24 +94,20 @@ def depthwise_quantized(x, weights, bias, quantization, rounding, clamp=None, **
     if quantization.output == "float32":
         return np.clip(sums.astype(f"int{bits}").astype(np.float32) * products, *(np.float32(clamp) if clamp else ()))
     scale, zero_point = quantization.output
-    result = np.empty(sums.shape, object)
-    for channel in range(sums.shape[-1]):
-        if rounding == "xnnpack":
-            values = sums[..., channel].astype(np.float32) * (products[channel] / np.float32(scale))
-            result[..., channel] = np.rint(values).astype(np.float64).astype(object)
-            continue
-        product = float(products[channel]) if kind == np.uint8 else float(np.float32(quantization.input[0])) * float(scales[channel])
-        multiplier, shift = quantize_multiplier(product / float(np.float32(scale)))
+    if rounding == "xnnpack":
+        result = np.rint(sums.astype(np.float32) * (products / np.float32(scale))).astype(np.float64)
+    else:
+        wide = products.astype(np.float64) if kind == np.uint8 else float(np.float32(quantization.input[0])) * scales.astype(np.float64)
+        fixed = [quantize_multiplier(float(product) / float(np.float32(scale))) for product in wide]
         rescale = multiply_64_by_quantized_multiplier if kind == np.int16 else multiply_by_quantized_multiplier
-        result[..., channel] = np.vectorize(rescale, otypes=[object], excluded=[1, 2])(sums[..., channel], multiplier, shift)
+        result = rescale(sums, *np.array(fixed).T)
     return np.clip(result + zero_point, *(clamp or (np.iinfo(kind).min, np.iinfo(kind).max))).astype(kind)
 
 
 def multiply_64_by_quantized_multiplier(value, multiplier, shift):
     """Apply TensorFlow Lite's rescaling of a 64-bit sum: 15 bits of the multiplier, one rounding; what leaves 32 bits is cut off."""
-    reduced = (multiplier + 2**15) // 2**16 if multiplier < 0x7FFF0000 else 0x7FFF
-    product = (value * reduced + 2 ** (14 - shift) + 2**63) % 2**64 - 2**63
-    return wrap32(product >> (15 - shift))
+    reduced = np.where(multiplier < 0x7FFF0000, (multiplier + 2**15) // 2**16, 0x7FFF)
+    return wrap32((value * reduced + 2 ** (14 - shift)) >> (15 - shift))  # 64 bits wrap around
 
 
 def wrap32(value):
@@ -152,16 +134,12 @@ def round_half_away(value):
 
 
 def multiply_by_quantized_multiplier(value, multiplier, shift):
-    """Apply gemmlowp's SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT."""
-    value = wrap32(value << max(shift, 0))
-    if value == multiplier == -(2**31):
-        high = 2**31 - 1
-    else:
-        product = value * multiplier
-        nudge = 1 << 30 if product >= 0 else 1 - (1 << 30)
-        high = abs(product + nudge) // 2**31 * (1 if product + nudge >= 0 else -1)  # C divides toward zero
-    exponent = max(-shift, 0)
+    """Apply gemmlowp's SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT; arrays of int64 (no product of multipliers from 0 on saturates)."""
+    value = wrap32(value << np.maximum(shift, 0))
+    product = value * multiplier
+    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    high = abs(nudged) // 2**31 * np.sign(nudged)  # C divides toward zero
+    exponent = np.maximum(-shift, 0)
     mask = (1 << exponent) - 1
-    remainder = high & mask
     threshold = (mask >> 1) + (high < 0)
-    return (high >> exponent) + (remainder > threshold)
+    return (high >> exponent) + ((high & mask) > threshold)

@@ -113,7 +113,7 @@ def test_d1_nothing_beyond_the_buffers_is_touched(isa, side, data_format):
         for multiplier, size, kernel, stride in ((1, (4, 5), (3, 3), 1), (1, (5, 4), (3, 3), 2), (1, (1, 2), (5, 2), 1), (2, (3, 3), (2, 2), 1)):
             values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
             padding = explicit("same", size, kernel, (stride, stride), (1, 1))
-            want = accumulate(values, weights, (stride, stride), padding=padding)
+            want = accumulate(values, weights, stride=(stride, stride), padding=padding)
             x = guarded_array(values.transpose(turn), side)
             out = guarded_array(np.zeros(want.transpose(turn).shape, np.float32), side)
             plan = nd.DepthwiseConv2d(guarded_array(weights, side), guarded_array(bias, side), stride=stride, data_format=data_format, isa=isa)
@@ -130,6 +130,19 @@ TILES = [
 ]
 
 
+@functools.cache
+def tile_cases(padding):
+    """List the layers of `TILES` that have results, and what comes of them."""
+    cases = []
+    for kernel, size, stride, dilation, channels, multiplier in TILES:
+        steps = {"stride": stride if isinstance(stride, tuple) else (stride,) * 2, "dilation": dilation if isinstance(dilation, tuple) else (dilation,) * 2}
+        steps["padding"] = ((2, 2), (2, 2)) if padding == 2 else explicit(padding, size, kernel, **steps)
+        if all(out_size(n, k, s, d, *p) > 0 for n, k, s, d, p in zip(size, kernel, *steps.values(), strict=True)):
+            values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
+            cases.append((values, weights, bias, steps, *depthwise_float(values, weights, bias, **steps)))
+    return cases
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("padding", ["same", "valid", 2])
@@ -137,16 +150,10 @@ TILES = [
 def test_d1_every_tile_stays_within_its_buffers(isa, side, padding, data_format):
     """D1: taps outside the image add nothing."""
     turn = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
-    for kernel, size, stride, dilation, channels, multiplier in TILES:
-        steps = {"stride": stride if isinstance(stride, tuple) else (stride,) * 2, "dilation": dilation if isinstance(dilation, tuple) else (dilation,) * 2}
-        sides = ((2, 2), (2, 2)) if padding == 2 else explicit(padding, size, kernel, **steps)
-        if any(out_size(n, k, s, d, *p) < 1 for n, k, s, d, p in zip(size, kernel, steps["stride"], steps["dilation"], sides, strict=True)):
-            continue
-        values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
-        want, bound = depthwise_float(values, weights, bias, padding=sides, **steps)
+    for values, weights, bias, steps, want, bound in tile_cases(padding):
         out = guarded_array(np.full(want.transpose(turn).shape, np.nan, np.float32), side)
-        nd.DepthwiseConv2d(weights, bias, padding=sides, isa=isa, data_format=data_format, **steps)(guarded_array(values.transpose(turn), side), out)
-        assert (abs(out.transpose(np.argsort(turn)) - want) <= bound).all(), (kernel, size, steps, channels, multiplier)
+        nd.DepthwiseConv2d(weights, bias, isa=isa, data_format=data_format, **steps)(guarded_array(values.transpose(turn), side), out)
+        assert (abs(out.transpose(np.argsort(turn)) - want) <= bound).all(), (values.shape, weights.shape, steps)
 
 
 @every_isa

@@ -15,7 +15,7 @@ from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, on, padded
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, quantize_multiplier, quantized_activation_range
-from reference import depthwise_int8, multiply_by_quantized_multiplier, same_padding
+from reference import depthwise_quantized, multiply_by_quantized_multiplier, same_padding
 
 ISAS = dispatch.available()
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67)
@@ -36,14 +36,10 @@ def layer(channels, multiplier=1, kernel=(3, 3), seed=0, largest=0.05, zero_poin
     return weights, bias, nd.Quantization((0.1, zero_points[0]), scales, (0.2, zero_points[1]))
 
 
-def as_numbers(q):
-    return q.input, q.weights, q.output
-
-
 def assert_equal(got, x, weights, bias, q, rounding, activation=None, **steps):
     """Compare every element with the oracle."""
     clamp = quantized_activation_range(activation, q.output, "int8", rounding)
-    want = depthwise_int8(x, weights, bias, as_numbers(q), rounding, clamp, **steps)
+    want = depthwise_quantized(x, weights, bias, q, rounding, clamp, **steps)
     got = np.asarray(got)
     assert got.shape == want.shape
     assert got.dtype == np.int8
@@ -192,10 +188,10 @@ def test_d5_d6_every_accumulator_around_every_tie(isa, rounding):
             q = nd.Quantization((effective, 0), 1.0, (1.0, zero_point))
             multiplier, shift = (int(column[0]) for column in q.multipliers_and_shifts())
             if rounding == "tflite":
-                values = np.array([multiply_by_quantized_multiplier(int(a), multiplier, shift) for a in accumulators])
+                values = multiply_by_quantized_multiplier(accumulators, multiplier, shift)
             else:
                 scale = np.float32(q.input[0])
-                values = np.array([round(float(np.float32(a) * scale)) for a in accumulators])
+                values = np.rint(accumulators.astype(np.float32) * scale).astype(np.int64)
             # All at once, and those that leave room for a shorter computation.
             for some in (np.full(len(accumulators), True), np.abs(accumulators) < 2**29):
                 got = through_one_by_one(accumulators[some], q, rounding, isa)

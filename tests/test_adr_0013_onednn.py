@@ -1134,7 +1134,7 @@ def test_d14_several_threads(engine):
 
 
 def test_d14_many_times_no_more_memory(engine):
-    """D14: An object of the library is destroyed: thousands of memories and calls leave the process as large as it was."""
+    """D14: An object of the library is destroyed: a thousand memories leave the process as large as it was."""
 
     def resident():
         return int(Path("/proc/self/statm").read_text().split()[1])
@@ -1146,10 +1146,10 @@ def test_d14_many_times_no_more_memory(engine):
         for _ in range(count):
             onednn.reorder(Memory(x, engine=engine), Memory(y, engine=engine))
 
-    rounds(300)
+    rounds(200)
     before = resident()
-    rounds(1500)
-    assert (resident() - before) * 4096 < 4 * 2**20
+    rounds(500)
+    assert (resident() - before) * 4096 < 2**20
     assert math.prod(x.shape) == y.to_numpy().sum()
 
 

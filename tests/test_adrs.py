@@ -1,6 +1,7 @@
 """Every clause of every ADR is quoted by a test, and no test quotes a clause that does not exist."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ CITATION = re.compile(r"^((?:D\d+(?:, )?)+): \S")
 ELSEWHERE = {"test_lifetimes.py": "0002", "test_cli.py": "0008"}
 
 
+@functools.cache
 def citations():
     """Record number to the clauses that the first docstring lines of its tests quote."""
     found = {}
