@@ -239,8 +239,15 @@ def bits_dtype(spec: DType) -> np.dtype[Any]:
 
 
 def refuse_references(held: memoryview | None) -> None:
-    """Refuse memory whose elements hold references to Python objects."""
-    if held is not None and "O" in "".join(held.format.split(":")[::2]):  # names of fields stand between colons
+    """Refuse memory whose elements hold references to Python objects, and the memory of a pointer, which is not what it points to."""
+    if held is None:
+        return
+    kind = held.format.lstrip("@=<>!")
+    if kind.startswith(("&", "X{")) or kind in {"P", "z", "Z"}:
+        raise UnsupportedLayoutError(
+            f"a pointer's own bytes are not the memory that it points to: wrap that, numpy.ctypeslib.as_array(pointer, shape) has it; format {held.format!r}"
+        )
+    if "O" in "".join(held.format.split(":")[::2]):  # names of fields stand between colons
         raise UnsupportedLayoutError(f"memory of references to Python objects is not wrapped as bytes, which may be written: format {held.format!r}")
 
 

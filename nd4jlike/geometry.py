@@ -250,12 +250,19 @@ def pair(name: str, value: Any, least: int) -> tuple[int, int]:
     return integer(name, value[0], least), integer(name, value[1], least)
 
 
+_SIDES = "an integer, (height, width), ((top, bottom), (left, right))"
+
+
 def sides(padding: Any) -> Literal["same"] | Sides:
     """Read `padding` as ``"same"`` or ((top, bottom), (left, right))."""
     padding = padding.tolist() if isinstance(padding, np.ndarray) else padding
     if isinstance(padding, str) or padding is None:
-        return "same" if choice("padding", padding, ("same", "valid")) == "same" else ((0, 0), (0, 0))
+        if padding not in {"same", "valid"}:
+            raise LayoutError(f"padding must be 'same', 'valid' or one of {_SIDES}: {padding!r}")
+        return "same" if padding == "same" else ((0, 0), (0, 0))
     if isinstance(padding, (tuple, list)) and len(padding) == 2 and all(isinstance(side, (tuple, list)) for side in padding):
         return pair("padding (top, bottom)", padding[0], 0), pair("padding (left, right)", padding[1], 0)
+    if isinstance(padding, (tuple, list)) and len(padding) != 2:
+        raise LayoutError(f"padding must be one of {_SIDES}: {padding!r}")
     height, width = pair("padding", padding, 0)
     return (height, height), (width, width)

@@ -283,7 +283,8 @@ cdef NdArray as_ndarray(object x):
 
 cdef NdArray as_output(str name, object out):
     if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
-        raise LayoutError(f"{name} must be an NdArray or export a buffer: a {type(out).__name__}")
+        shared = "; from_dlpack shares its memory" if hasattr(out, "__dlpack__") else ""
+        raise LayoutError(f"{name} must be an NdArray or export a buffer: a {type(out).__name__}{shared}")
     return as_ndarray(out)
 
 
@@ -746,13 +747,15 @@ cdef class NdArray(_Operators):
         else:
             assign(self if part.layout.rank and key is Ellipsis else view_of(self, part), value)
 
-    def permute(self, axes):
+    def permute(self, axes, *more):
         """View the array with its axes in another order.
 
         Parameters
         ----------
-        axes : tuple of int
+        axes : tuple of int, or int
             Axis i of the view is axis ``axes[i]`` of the array.
+        *more : int
+            The other axes, where they are not in a tuple.
 
         Returns
         -------
@@ -769,7 +772,7 @@ cdef class NdArray(_Operators):
         >>> nd.zeros((1, 5, 4, 17)).permute((0, 3, 1, 2)).descriptor.tag
         'acdb'
         """
-        return view_of(self, self.descriptor.permute(axes))
+        return view_of(self, self.descriptor.permute((axes, *more) if more or isinstance(axes, int) else axes))
 
     def transpose(self, *axes):
         """View the array with its axes permuted, or reversed when none are given, as NumPy has it.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ _SHOWN = 10  # dirty cells that the text names; all are in the fields
 @dataclass(frozen=True, eq=False)
 class PaddingReport:
     """Every padding cell that does not hold the expected value; true when there is none.
+
+    Iterating gives (index, offset, value, kind) of each.
 
     Attributes
     ----------
@@ -59,13 +63,14 @@ class PaddingReport:
     def __len__(self) -> int:
         return len(self.indices)
 
+    def __iter__(self) -> Iterator[tuple[tuple[int, ...], int, Any, str]]:
+        """Yield (index, offset, value, kind) of each dirty cell."""
+        return zip(self.indices, self.offsets.tolist(), self.values, self.kinds, strict=True)
+
     def __str__(self) -> str:
         looked_at = f"{self.cells} {'padding' if self.where == 'all' else self.where} cells"
         if self:
             return f"all {looked_at} hold {self.expected}"
-        dirty = [
-            f"{index} at offset {offset} holds {value} ({kind})"
-            for index, offset, value, kind in zip(self.indices[:_SHOWN], self.offsets, self.values, self.kinds, strict=False)
-        ]
+        dirty = [f"{index} at offset {offset} holds {value} ({kind})" for index, offset, value, kind in islice(self, _SHOWN)]
         more = f", and {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
         return f"{len(self)} of {looked_at} do not hold {self.expected}: {', '.join(dirty)}{more}"

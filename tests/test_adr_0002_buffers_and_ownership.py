@@ -166,6 +166,16 @@ def test_d3_references(dtype):
     assert NdArray(ShapeDescriptor("int8", "c", (4,)), np.zeros(4, [("O", "i4"), ("OO", "i1")])).shape == (4,)
 
 
+@pytest.mark.parametrize("kind", [ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_char_p, ctypes.c_wchar_p, ctypes.CFUNCTYPE(None)])
+def test_d3_pointers(kind):
+    """D3: a pointer's own: refused."""
+    with pytest.raises(UnsupportedLayoutError, match="not the memory that it points to"):
+        NdArray(ShapeDescriptor("int8", "c", (4,)), kind())
+    memory = (ctypes.c_float * 6)(*range(6))
+    pointer = ctypes.cast(memory, ctypes.POINTER(ctypes.c_float))
+    assert NdArray(ShapeDescriptor("float32", "c", (2, 3)), np.ctypeslib.as_array(pointer, (6,))).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_d3_not_contiguous():
     """D3: not contiguous: refused."""
     with pytest.raises(UnsupportedLayoutError, match="contiguous"):
@@ -307,6 +317,8 @@ def test_d9_axes_in_an_array():
     """D9: `permute`, `transpose`, `squeeze` are views: axes may be an array; None permutes nothing."""
     x = nd.zeros((2, 3, 4))
     assert x.transpose(np.array([2, 0, 1])).shape == x.permute(np.array([2, 0, 1])).shape == (4, 2, 3)
+    assert x.permute(2, 0, 1).shape == x.permute(axes=(2, 0, 1)).shape == (4, 2, 3)
+    assert nd.zeros(3).permute(0).shape == (3,)
     for make in (x.permute, x.descriptor.permute):
         with pytest.raises(LayoutError, match="no permutation"):
             make(None)
@@ -526,6 +538,7 @@ def test_d12_check_and_fill_padding(d, data):
     assert bool(report) == (len(report) == 0)
     assert x.check_padding(1)
     assert set(report.offsets.tolist()) == set(range(total)) - elements
+    assert list(report) == list(zip(report.indices, report.offsets.tolist(), [1] * len(report), report.kinds, strict=True))
     x.fill_padding(0)
     assert x.check_padding()
     if len(report):

@@ -637,7 +637,8 @@ Q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
         ({"padding": -1}, ValueError, "padding must be 0"),
         ({"padding": ((1, 1), (0, -1))}, ValueError, "0 to"),
         ({"padding": ((1, 1), 1)}, ValueError, "integer"),
-        ({"padding": "full"}, ValueError, "'same', 'valid'"),
+        ({"padding": "full"}, ValueError, "'same', 'valid' or one of an integer, (height, width), ((top, bottom), (left, right)): 'full'"),
+        ({"padding": (1, 1, 1, 1)}, ValueError, "((top, bottom), (left, right)): (1, 1, 1, 1)"),
         ({"padding": None}, ValueError, "'same', 'valid'"),
         ({"padding": 2**31}, ValueError, "2147483647"),
         ({"data_format": "NHCW"}, ValueError, "'NHWC', 'NCHW'"),
@@ -689,6 +690,13 @@ def test_d9_bad_arguments_of_a_call(x, out, error, words):
     assert isinstance(caught.value, nd.Nd4jLikeError)
     assert words in str(caught.value)
     assert out is None or not np.any(out)
+
+
+def test_d9_out_of_another_library():
+    """D9: A refused call says what, the rule and the values: how the memory of what speaks DLPack alone is shared."""
+    tensor = type("Tensor", (), {"__dlpack__": None})()
+    with pytest.raises(nd.LayoutError, match="a Tensor; from_dlpack shares its memory"):
+        nd.DepthwiseConv2d(**GOOD)(np.zeros((1, 5, 5, 4), np.float32), tensor)
 
 
 def test_d9_none_is_no_input():

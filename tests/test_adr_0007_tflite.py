@@ -44,6 +44,14 @@ def test_d22_person_detect():
     assert layers[0].input_shape == (1, 96, 96, 1)
 
 
+def test_d22_a_layer_prints_its_figures():
+    """D22: every DEPTHWISE_CONV_2D of all subgraphs: what one is called and how it is computed fits a line or two, weights are left out."""
+    text = repr(depthwise_layers(shared_file("models", "person_detect.tflite"))[-1])
+    assert "input_shape=(1, 3, 3, 256)" in text
+    assert "stride=(1, 1)" in text
+    assert len(text) < 400
+
+
 def test_d22_every_subgraph():
     """D22: every DEPTHWISE_CONV_2D of all subgraphs, in the order of the file."""
     tiny = tiny_models.depthwise("int8")

@@ -92,11 +92,11 @@ class DepthwiseLayer:
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     dtype: str
-    weights: npt.NDArray[Any]
+    weights: npt.NDArray[Any] = field(repr=False)
     stored_dtype: str
     stored_zero_point: int
-    bias: npt.NDArray[Any] | None
-    quantization: Quantization | None
+    bias: npt.NDArray[Any] | None = field(repr=False)
+    quantization: Quantization | None = field(repr=False)
     stride: tuple[int, int]
     dilation: tuple[int, int]
     padding: Literal["same"] | Sides

@@ -7,7 +7,7 @@ import importlib
 import math
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -134,9 +134,9 @@ class DepthwiseLayer:
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     dtype: str
-    weights: npt.NDArray[Any]
-    bias: npt.NDArray[Any] | None
-    quantization: Quantization | None
+    weights: npt.NDArray[Any] = field(repr=False)
+    bias: npt.NDArray[Any] | None = field(repr=False)
+    quantization: Quantization | None = field(repr=False)
     stride: tuple[int, int]
     dilation: tuple[int, int]
     padding: Literal["same", "valid"] | Sides
