@@ -127,8 +127,10 @@ cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
 
 cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
     """Parts lie at equal distances and cover all columns, some of them twice where they have to."""
-    cdef Py_ssize_t part = divide_up(columns, parts)
-    while parts > 1 and (columns - part) % (parts - 1):
+    cdef Py_ssize_t part = divide_up(columns, 4)
+    if parts < 4:
+        return columns if parts == 1 else divide_up(columns, 2)
+    while (columns - part) % 3:
         part += 1
     return part
 
@@ -389,7 +391,7 @@ cdef void pack_pairs(
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
             place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
-            if job.window and job.stride == 1:
+            if job.window:
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
             if index == job.blocks - 1:
                 place %= VECTOR_BYTES // job.parts
@@ -410,10 +412,17 @@ cdef void pack_pairs(
                             down = 0
                             if job.down:
                                 down, column = column, down
-                        elif job.window:
+                        elif job.window and job.stride == 1:
                             # Which pair comes first: see WINDOW_CELLS.
-                            down = -row if (job.stride == 1 and quad % 2 == 0) == (tap < 2) else 2 - row
+                            down = -row if (quad % 2 == 0) == (tap < 2) else 2 - row
                             down += tap % 2
+                        elif job.window:
+                            # See WINDOW_TWO: the second column of two has words of even and of odd channels, and lends its lowest row to the first one.
+                            down = 2 if tap > 1 else 1 - tap
+                            if entry == 1:
+                                down = 1 - tap % 2 if tap // 2 == quad % 2 else -1
+                            elif tap == 3:
+                                column += 1
                         elif job.taps == 5 and entry >= 5:
                             down = GROUP - row + tap % 2
                             column = (entry - 5) * 2 + tap // 2
@@ -511,7 +520,7 @@ cdef void lay_strip(
     strip.columns = columns
     if parts > 1:
         strip.columns = columns_of_part(columns, parts)
-        apart = (columns - strip.columns) // (parts - 1)
+        apart = columns - strip.columns if parts == 2 else (columns - strip.columns) // 3
     strip.width = pairs_columns_read(job, strip.columns)
     strip.first_row = steps_to(-problem.halo[0] - x_row, down)
     strip.end_row = steps_to(problem.height + problem.halo[1] - x_row, down)
@@ -614,16 +623,19 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     if job.cells:
         run_lines(problem, &strip, x, y, begin, end)
         return
-    chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
-    chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height if job.blocks > 1 else problem.out_height
+    # Divisions would take as long as a tiny image.
+    chunk = problem.out_height
+    if job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
+        chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
+        chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height
     while begin < end:
-        image = begin // problem.out_height
+        image = begin // problem.out_height if problem.batch > 1 else 0
         row = begin - image * problem.out_height
         last = min(min(problem.out_height, row + end - begin), row + chunk)
         begin += last - row
         for down in range(min(problem.dilation_height, last - row)):
             for across in range(problem.dilation_width):
-                outputs = divide_up(problem.out_width - across, problem.dilation_width)
+                outputs = steps_to(problem.out_width - across, problem.dilation_width)
                 column = 0
                 while column < outputs:
                     columns = min(all_columns, outputs)

@@ -1,8 +1,10 @@
 /* int8 windows of 3x3, where a product takes four taps of all channels of a vector: they slide over the columns, whose cells stay in registers.
  *
- * Two rows of the input come in at a time, as a pair, column by column; the pair above lies in first-level cache, where the newer one takes its place.
- * Both make cells of four rows, which serve two rows of outputs if the filter steps by 1, one if it steps by 2. Reading memory limits this as much as
- * arithmetic does: so the constants of all sums stay in registers, too, and instructions are named where a compiler copies more than it has to.
+ * Two rows of the input come in at a time, column by column; what lies above is in first-level cache, where the newer rows take its place. Where the filter
+ * steps by 1, that is a pair of rows, too: both make cells of four rows, which serve two rows of outputs. Where it steps by 2, it is one row, and two columns
+ * are taken at a time: their cells are the three rows of the first one and the lowest of the second one, whose other two rows are a product of their own.
+ * Reading memory limits this as much as arithmetic does: so the constants of all sums stay in registers, too, and instructions are named where a compiler
+ * copies more than it has to.
  */
 #ifndef ND4JLIKE_WINDOW_H
 #define ND4JLIKE_WINDOW_H
@@ -12,6 +14,8 @@
 /* Lanes: a vector of channels side by side; the left and the right half of the columns, of half as many channels, or four quarters of them; fewer channels. */
 enum { WHOLE, HALVES, PART, QUARTERS };
 #define PARTED (kind == HALVES || kind == QUARTERS)
+/* Of a column: two rows, or one. */
+#define RING_STEP (stride == 1 ? PAIR_BYTES : VECTOR_BYTES)
 
 #if WINDOWS
 
@@ -50,8 +54,7 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
     const int8_t *x0 = x_rows.at[0], *x1 = x_rows.at[1]; \
     /* What the next row of outputs reads and writes, far away. */ \
     const ptrdiff_t x_ahead = 2 * strip->x_row; \
-    char *ring = (window)->ring, *const from = (window)->from, *const stop = (window)->stop; \
-    vbytes pair[2]
+    char *ring = (window)->ring, *const from = (window)->from, *const stop = (window)->stop;
 
 /* Into the second-level cache: the first one may have no room for pixels that lie a power of two apart. */
 #define WINDOW_FETCH(at) \
@@ -62,57 +65,72 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
 /* The same beyond the columns on the left of the first output. */
 #define WINDOW_LEFT_OF_END __builtin_expect(ring < stop, 1)
 
-/* The next column of both rows, interleaved. Where not all parts have it, either `some` do, or all but the last one. */
-#define WINDOW_PAIR(inside, some) \
-    { \
-        vbytes upper, lower; \
-        const ptrdiff_t before = kind == HALVES ? 1 : 3; \
-        if (!PARTED || (inside)) { \
-            upper = window_bytes(x0, apart0, x0 + before * apart0, stored, kind) ^ offset; \
-            lower = window_bytes(x1, apart1, x1 + before * apart1, stored, kind) ^ offset; \
-            WINDOW_FETCH(x0 + x_ahead) \
-            WINDOW_FETCH(x1 + x_ahead) \
-            __asm__("" : "+v"(upper), "+v"(lower)); \
-        } else { \
-            const ptrdiff_t column = (ring - strip->pairs[0]) / PAIR_BYTES; \
-            upper = some ? window_edge(strip, x0, apart0, column, kind) : window_bytes(x0, apart0, strip->blank, stored, kind); \
-            lower = some ? window_edge(strip, x1, apart1, column, kind) : window_bytes(x1, apart1, strip->blank, stored, kind); \
-            upper ^= offset; \
-            lower ^= offset; \
-            __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
-        } \
-        __asm__("vpunpcklbw %3, %2, %0\n\tvpunpckhbw %3, %2, %1" : "=&v"(pair[0]), "=v"(pair[1]) : "v"(upper), "v"(lower)); \
+/* The next column of both rows. Where not all parts have it, either `some` do, or all but the last one. */
+#define WINDOW_BYTES(upper, lower, inside, some) \
+    if (!PARTED || (inside)) { \
+        upper = window_bytes(x0, apart0, x0 + (kind == HALVES ? 1 : 3) * apart0, stored, kind) ^ offset; \
+        lower = window_bytes(x1, apart1, x1 + (kind == HALVES ? 1 : 3) * apart1, stored, kind) ^ offset; \
+        WINDOW_FETCH(x0 + x_ahead) \
+        WINDOW_FETCH(x1 + x_ahead) \
+        __asm__("" : "+v"(upper), "+v"(lower)); \
+    } else { \
+        const ptrdiff_t column = (ring - strip->pairs[0]) / RING_STEP; \
+        upper = some ? window_edge(strip, x0, apart0, column, kind) : window_bytes(x0, apart0, strip->blank, stored, kind); \
+        lower = some ? window_edge(strip, x1, apart1, column, kind) : window_bytes(x1, apart1, strip->blank, stored, kind); \
+        upper ^= offset; \
+        lower ^= offset; \
+        __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
     }
 #define WINDOW_STEP \
     x0 += x_step0; \
     x1 += x_step1; \
-    ring += PAIR_BYTES; \
+    ring += RING_STEP; \
     /* One after another, not from a common origin. */ \
     __asm__("" : "+r"(x0), "+r"(x1), "+r"(ring));
 
-/* Its cells: the newer pair, and the one above, which it replaces. Where the filter steps by 1, QUADS 0 and 2 have the even channels, the one above first,
- * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. Where it steps by 2, instructions that read memory are worth
- * more: the newer pair comes first, as in quads_of. */
+/* Its cells, where the filter steps by 1: the newer pair, and the one above, which it replaces. QUADS 0 and 2 have the even channels, the one above first,
+ * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. */
+#define WINDOW_PAIR(upper, lower, pair) \
+    __asm__("vpunpcklbw %3, %2, %0\n\tvpunpckhbw %3, %2, %1" : "=&v"(pair[0]), "=v"(pair[1]) : "v"(upper), "v"(lower));
 #define WINDOW_CELLS(window, cells, inside, some) \
     if ((inside) || (PARTED && ring < last)) { \
-        WINDOW_PAIR(inside, some) \
-        if (stride == 1) \
-            __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
-                    "vpshufb %7, %4, %0%{%8%}\n\tvpshufb %7, %4, %1%{%9%}\n\tvpshufb %7, %5, %2%{%8%}\n\tvpshufb %7, %5, %3%{%9%}\n\t" \
-                    "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
-                    : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
-                    : "v"(pair[0]), "v"(pair[1]), "r"(ring), "v"(swapped), "Yk"(odd), "Yk"(even) \
-                    : "memory"); \
-        else \
-            __asm__("vpunpcklwd (%6), %4, %0\n\tvpunpckhwd (%6), %4, %1\n\tvpunpcklwd 64(%6), %5, %2\n\tvpunpckhwd 64(%6), %5, %3\n\t" \
-                    "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
-                    : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
-                    : "v"(pair[0]), "v"(pair[1]), "r"(ring) \
-                    : "memory"); \
+        vbytes upper, lower, pair[2]; \
+        WINDOW_BYTES(upper, lower, inside, some) \
+        WINDOW_PAIR(upper, lower, pair) \
+        __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
+                "vpshufb %7, %4, %0%{%8%}\n\tvpshufb %7, %4, %1%{%9%}\n\tvpshufb %7, %5, %2%{%8%}\n\tvpshufb %7, %5, %3%{%9%}\n\t" \
+                "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
+                : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
+                : "v"(pair[0]), "v"(pair[1]), "r"(ring), "v"(swapped), "Yk"(odd), "Yk"(even) \
+                : "memory"); \
     } else \
         __asm__ volatile("vmovdqu64 %4, %0\n\tvmovdqu64 %4, %1\n\tvmovdqu64 %4, %2\n\tvmovdqu64 %4, %3" \
                          : "=v"(cells[0]), "=v"(cells[1]), "=v"(cells[2]), "=v"(cells[3]) : "m"((window)->outside)); \
     WINDOW_STEP
+
+/* The next two columns, where it steps by 2: the cells of the first one, the upper two rows of the second one, as words. */
+#define WINDOW_COLUMN(upper, lower, inside, some) \
+    if ((inside) || (PARTED && ring < last)) { \
+        WINDOW_BYTES(upper, lower, inside, some) \
+    } else { \
+        upper = lower = window->outside; \
+        __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
+    } \
+    WINDOW_STEP
+#define WINDOW_TWO(cells, words, first) \
+    { \
+        char *const above = ring; \
+        vbytes upper, lower, next_upper, next_lower; \
+        WINDOW_COLUMN(upper, lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
+        WINDOW_COLUMN(next_upper, next_lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
+        __asm__("vpunpcklbw (%8), %6, %0\n\tvpunpckhbw (%8), %6, %2\n\tvpunpcklbw %10, %9, %1\n\tvpunpckhbw %10, %9, %3\n\t" \
+                "vpunpcklbw 64(%8), %7, %4\n\tvpunpckhbw 64(%8), %7, %5\n\tvmovdqu64 %9, (%8)\n\tvmovdqu64 %10, 64(%8)\n\t" \
+                "vmovdqa64 %0, %6\n\tvmovdqa64 %2, %7\n\t" \
+                "vpshufb %11, %1, %0%{%12%}\n\tvpshufb %11, %6, %1%{%13%}\n\tvpshufb %11, %3, %2%{%12%}\n\tvpshufb %11, %7, %3%{%13%}" \
+                : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]), "=&v"(words[0]), "=&v"(words[1]), "+v"(upper), "+v"(next_upper) \
+                : "r"(above), "v"(lower), "v"(next_lower), "v"(swapped), "Yk"(odd), "Yk"(even) \
+                : "memory"); \
+    }
 
 /* One of the QUADS sums of each row: the bias and the products of the first two columns; later that of the third one, and what makes bytes of the sum.
  * Weights lie for `packed` rows and are read where they are used. */
@@ -130,7 +148,7 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
     else \
         __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("%c[step]") "%[b_], %[s]" \
                 : [s] "=&v"(sums[quad]) \
-                : [a_] "v"(a[quad]), [b_] "v"(b[quad]), WINDOW_OPERANDS(quad, 0, stride == 1 ? 2 : 1) \
+                : [a_] "v"(a[quad]), [b_] "v"(b[stride == 1 ? quad : quad / 2]), WINDOW_OPERANDS(quad, 0, stride == 1 ? 2 : 1) \
                 : "memory");
 #define WINDOW_END(quad, c) \
     if (rows == 2) \
@@ -189,7 +207,7 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
         [point] "i"((QUADS * PAIRS_SCALED + 1) * VECTOR_BYTES)
 #define WINDOW_WORDS(a, b) __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(a) : "v"(b), "v"(swapped), "Yk"(odd))
 
-/* The outputs at three columns. Half of the products come before the next columns' cells, which take the place of those that are done with, half after
+/* The outputs at three columns. Most of the products come before the next columns' cells, which take the place of those that are done with, the others after
  * them: so nothing waits for what is just before it. The first row last: where there is no second one, both are at one place. */
 #define WINDOW_OUTPUTS(window, a, b, c) \
     { \
@@ -200,9 +218,10 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
         WINDOW_BEGIN(2, a, b) \
         WINDOW_BEGIN(3, a, b) \
         if (stride == 2) { \
-            WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END, 0) \
+            WINDOW_TWO(a, b, 0) \
+        } else { \
+            WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END, 0) \
         } \
-        WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END, 0) \
         WINDOW_END(0, c) \
         WINDOW_END(1, c) \
         WINDOW_END(2, c) \
@@ -211,8 +230,8 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
             pairs_otherwise(strip, sums, bytes, rows); \
         for (int i = 0; i < rows && rescaling != OTHERWISE; i++) \
             bytes[i] = pack_i16((vi16)sums[i * QUADS], (vi16)sums[i * QUADS + 2]); \
-        for (int i = 0; i < rows && (stride == 2) == (rescaling != OTHERWISE); i++) \
-            bytes[i] = stride == 2 ? in_fours(bytes[i]) : in_twos(bytes[i]); \
+        for (int i = 0; i < rows && rescaling == OTHERWISE; i++) \
+            bytes[i] = in_twos(bytes[i]); \
         for (int i = rows - 1; i >= 0; i--) { \
             int8_t *at = i ? y + y_row : y; \
             if (__builtin_expect(bounded, 0)) \
@@ -233,18 +252,24 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
             break; \
     }
 
-/* The first pair. */
-WORD void window_first(const Window *window, const int kind, const int ahead)
+/* What lies above the first rows. */
+WORD void window_first(const Window *window, const int stride, const int kind, const int ahead)
 {
     WINDOW_LOCALS(window, 0);
-    const char *const end = PARTED ? ring + strip->width * PAIR_BYTES : stop;
-    if (!PARTED) {
-        x0 += (from - ring) / PAIR_BYTES * x_step0;
-        x1 += (from - ring) / PAIR_BYTES * x_step1;
+    const char *const last = ring + strip->width * RING_STEP, *const end = stride == 2 ? last + RING_STEP : PARTED ? last : stop;
+    vbytes upper, lower, pair[2];
+    while (stride == 2 && ring < end) {
+        WINDOW_COLUMN(upper, lower, WINDOW_INSIDE, 1)
+        ((vbytes *)ring)[-1] = upper;
+    }
+    if (stride == 1 && !PARTED) {
+        x0 += (from - ring) / RING_STEP * x_step0;
+        x1 += (from - ring) / RING_STEP * x_step1;
         ring = from;
     }
     while (ring < end) {
-        WINDOW_PAIR(WINDOW_INSIDE, 1)
+        WINDOW_BYTES(upper, lower, WINDOW_INSIDE, 1)
+        WINDOW_PAIR(upper, lower, pair)
         ((vbytes *)ring)[0] = pair[0];
         ((vbytes *)ring)[1] = pair[1];
         WINDOW_STEP
@@ -260,34 +285,34 @@ WORD void window_row(
     const ptrdiff_t y_column = strip->y_column, y_row = window->y_row, y_ahead = rows * strip->y_row;
     const int bounded = strip->bounded;
     /* After the last column, and as many beyond it as an output takes: of those nothing is read. */
-    const char *const last = ring + strip->width * PAIR_BYTES, *const end = last + stride * PAIR_BYTES;
+    const char *const last = ring + strip->width * RING_STEP, *const end = last + RING_STEP;
     const vi32 *const block = strip->block;
     const vbytes swapped = words_swapped();
     const uint64_t odd = ODD_WORDS, even = ~ODD_WORDS;
     int scaled = window->scaled;
     vi32 a[QUADS], b[QUADS], c[QUADS];
-    WINDOW_CELLS(window, a, WINDOW_INSIDE, 1)
-    WINDOW_CELLS(window, b, WINDOW_INSIDE, 1)
-    WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
-    if (stride == 1)
+    if (stride == 2) {
+        WINDOW_TWO(a, b, 1)
+        for (;;)
+            WINDOW_OUTPUTS(window, a, b, a)
+    } else {
+        WINDOW_CELLS(window, a, WINDOW_INSIDE, 1)
+        WINDOW_CELLS(window, b, WINDOW_INSIDE, 1)
+        WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
         for (;;) {
             WINDOW_OUTPUTS(window, a, b, c)
             WINDOW_OUTPUTS(window, b, c, a)
             WINDOW_OUTPUTS(window, c, a, b)
         }
-    else
-        for (;;) {
-            WINDOW_OUTPUTS(window, a, b, c)
-            WINDOW_OUTPUTS(window, c, b, a)
-        }
+    }
 }
 
 WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int stride, const int kind, const int rescaling, const int ahead)
 {
     const int rows = stride == 1 ? 2 : 1;
     Window window = {
-        .strip = strip, .ring = strip->pairs[0], .from = strip->pairs[0] + strip->from * PAIR_BYTES,
-        .stop = strip->pairs[0] + largest(least(strip->to, strip->width), strip->from) * PAIR_BYTES,
+        .strip = strip, .ring = strip->pairs[0], .from = strip->pairs[0] + strip->from * RING_STEP,
+        .stop = strip->pairs[0] + largest(least(strip->to, strip->width), strip->from) * RING_STEP,
         .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row,
         .scaled = *(const int *)(strip->block + QUADS * PAIRS_SCALED), .offset = splat_i8(INPUT_OFFSET ^ strip->flip),
     };
@@ -300,15 +325,15 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
         __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(strip->block[QUADS * PAIRS_OFFSET + quad]));
     }
     window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
-    window_first(&window, kind, ahead);
+    window_first(&window, stride, kind, ahead);
     /* One row left: a tile of one where that pays. */
     for (; row + (kind == WHOLE ? rows : 1) <= count; row += rows, y += rows * strip->y_row) {
         if (row + rows > count)
             window.y_row = 0;
-        window_row(&window, scales, offsets, row * stride + 2, y, rows, stride, kind, rescaling, ahead);
+        window_row(&window, scales, offsets, row * stride + 3 - stride, y, rows, stride, kind, rescaling, ahead);
     }
     if (kind == WHOLE && row < count)
-        window_row(&window, scales, offsets, row * stride + 2, y, 1, stride, kind, rescaling, ahead);
+        window_row(&window, scales, offsets, row * stride + 3 - stride, y, 1, stride, kind, rescaling, ahead);
 }
 
 #define WINDOW_KERNEL(stride, kind, name, rescaling, ahead) \
