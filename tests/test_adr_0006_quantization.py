@@ -536,6 +536,7 @@ def test_d9_d10_columns_in_parts(isa, channels):
         ({"output": (0.5, True)}, "integer: True"),
         ({"output": (0.5, "3")}, "integer: '3'"),
         ({"output": (0.5, 2**31)}, "int32"),
+        ({"input": (0.5, -(2**31) - 1)}, "int32"),
         ({"weights": 2.0**30}, "below 2**30"),
         ({"weights": [0.5, 2.0**30]}, "below 2**30"),
         ({"weights": math.nextafter(2.0**30, 0)}, "below 2**30"),
