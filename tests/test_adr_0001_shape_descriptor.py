@@ -283,6 +283,13 @@ def test_d11_bad_shape_info(sequence, error):
         ShapeDescriptor.from_shape_info(sequence)
 
 
+@pytest.mark.parametrize("bit", [1, 2, 4, 9])
+def test_d11_flags_of_other_arrays(bit):
+    """D11: shapeInfo is read: sparse, compressed, ragged and complex arrays are refused."""
+    with pytest.raises(UnsupportedLayoutError, match="sparse, compressed, ragged or complex"):
+        ShapeDescriptor.from_shape_info([1, 5, 1, 8192 | 1 << bit, 1, 99])
+
+
 def test_d11_blocked_layouts_have_no_shape_info():
     """D11: shapeInfo is written: plain and padded layouts only."""
     with pytest.raises(UnsupportedLayoutError, match="aBcd8b"):
@@ -643,6 +650,7 @@ def test_d20_other_arguments():
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((2, 4),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((0, 0),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), paddings=(1, 1), padding_offsets=(1, 1)), ShapeStatus.OUT_OF_BUFFER),
+        (lambda: ShapeDescriptor("float32", "c", (2,), (1,), paddings=(1,), padding_offsets=(1,)), ShapeStatus.OUT_OF_BUFFER),
     ):
         with pytest.raises(LayoutError) as caught:
             make()

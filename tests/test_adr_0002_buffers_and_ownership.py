@@ -176,6 +176,16 @@ def test_d3_pointers(kind):
     assert NdArray(ShapeDescriptor("float32", "c", (2, 3)), np.ctypeslib.as_array(pointer, (6,))).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_d8_where_the_elements_are():
+    """D8: describe the logical elements: the buffer's address and the offset of the first one say where they are, in any layout."""
+    x = nd.create((2, 3), paddings=(1, 2), padding_offsets=(0, 1))
+    assert x.buffer.address + x.descriptor.offset * x.itemsize == x.__array_interface__["data"][0]
+    blocked = nd.reorder(nd.ones((1, 17, 2, 2)), "nChw8c")
+    where = blocked.buffer.address + blocked.descriptor.offset_of((0, 16, 1, 1)) * 4
+    ctypes.c_float.from_address(where).value = 5
+    assert blocked[0, 16, 1, 1] == 5
+
+
 def test_d3_not_contiguous():
     """D3: not contiguous: refused."""
     with pytest.raises(UnsupportedLayoutError, match="contiguous"):
