@@ -111,6 +111,7 @@ cdef bint is_reversed(const Layout *layout) noexcept nogil:
 cdef Py_ssize_t even_stride(const Layout *layout, const int *axes) noexcept nogil:
     """The stride that visits all elements in the order of `axes`, 0 if none does; axes of one element do not decide."""
     cdef Py_ssize_t ews = 0, expected = 0
+    cdef bint begun = False
     cdef int i, axis
     if layout.block_count > 0 or layout.length == 0:
         return 0
@@ -118,12 +119,12 @@ cdef Py_ssize_t even_stride(const Layout *layout, const int *axes) noexcept nogi
         axis = axes[i]
         if layout.shape[axis] == 1:
             continue
-        if ews == 0:
-            ews = layout.strides[axis]
+        if not begun:
+            ews, begun = layout.strides[axis], True
         elif layout.strides[axis] != expected:
             return 0
         expected = layout.strides[axis] * layout.shape[axis]
-    if ews == 0 and layout.length == 1:
+    if not begun:
         return layout.strides[axes[layout.rank - 1]] if layout.rank > 0 else 1
     return ews
 
@@ -704,7 +705,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
 
     @property
     def is_contiguous(self):
-        """Whether the logical elements fill one gapless run of memory, in whatever order."""
+        """Whether the logical elements are one gapless run of memory, each in a cell of its own, along the memory order; blocks without a tail."""
         if self.layout.length == 0:
             return True
         if self.layout.block_count:

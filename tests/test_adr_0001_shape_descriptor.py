@@ -701,6 +701,16 @@ def test_d23_empty(order, shape, strides):
         assert d.is_contiguous
 
 
+def test_d2_elements_that_share_cells_are_not_equally_spaced():
+    """D2: `ews` is the fastest stride if all elements are equally spaced in the order of the letter, else 0: broadcast axes have none."""
+    for shape, strides in (((3, 8), (1, 0)), ((1, 3, 8), (8, 1, 0)), ((2, 3), (3, 0)), ((4,), (0,)), ((2, 3), (0, 0))):
+        d = ShapeDescriptor("int8", "c", shape, strides)
+        assert (d.ews, d.is_contiguous) == (0, False), (shape, strides)
+    assert not nd.asarray(np.broadcast_to(np.zeros((3, 1), np.int8), (3, 8))).descriptor.is_contiguous
+    one = ShapeDescriptor("int8", "c", (1, 1), (7, 5))
+    assert (one.ews, one.is_contiguous) == (5, True)
+
+
 def test_libnd4j_conformance():
     """D1: libnd4j's own expectations; cases with a quirk are the deviations D18 to D23."""
     deviations = {
