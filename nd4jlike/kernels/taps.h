@@ -301,7 +301,7 @@ WORD void whole_tile(
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
-#define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element == FLOAT32)
+#define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element != FLOAT64)
 #define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
 #define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
 /* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
@@ -419,7 +419,7 @@ enum {
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
-        CHOSEN(WHOLE_TILES(taps, element) || element == FLOAT64 || (columns == WIDE_TILE && element != FLOAT32), edges, inside, taps, stride, columns, element), \
+        CHOSEN(WHOLE_TILES(taps, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         CHOSEN(columns == WIDE_TILE, edges, any, taps, stride, columns, element), \
         element == FLOAT64 ? NULL : CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
