@@ -701,6 +701,20 @@ def test_d23_empty(order, shape, strides):
         assert d.is_contiguous
 
 
+def test_d2_axes_of_one_element_may_count_or_not():
+    """D2: `validate()` reports `INCORRECT_EWS` else: beside axes of one element libnd4j stores 0 or the stride, and both are accepted."""
+    for shape, strides, accepted in (((1, 3), (7, 2), {0, 2}), ((3, 1), (4, 1), {0, 4}), ((3, 1), (1, 1), {1}), ((1, 1, 4), (4, 4, 1), {1})):
+        found = {ews for ews in range(9) if not ShapeDescriptor("int8", "c", shape, strides, ews=ews).validate()}
+        assert found == accepted, (shape, strides)
+
+
+@pytest.mark.parametrize(("layout", "tag"), [("c", "ab"), ("f", "ba"), ("ba", "ba"), ("aB8b", "aB8b")])
+def test_d12_tags_of_empty_shapes(layout, tag):
+    """D12: Canonical letter tags: empty shapes have them, too."""
+    d = ShapeDescriptor("int8", layout, (0, 3)) if layout in ORDERS else ShapeDescriptor.from_tag((0, 3), layout, "int8")
+    assert d.tag == tag
+
+
 def test_d2_elements_that_share_cells_are_not_equally_spaced():
     """D2: `ews` is the fastest stride if all elements are equally spaced in the order of the letter, else 0: broadcast axes have none."""
     for shape, strides in (((3, 8), (1, 0)), ((1, 3, 8), (8, 1, 0)), ((2, 3), (3, 0)), ((4,), (0,)), ((2, 3), (0, 0))):
