@@ -563,6 +563,11 @@ def test_d7_counts(data):
     assert diff(a, b).splitlines()[2] == f"{same} of {a.length} elements have the same offset in both"
 
 
+def test_d1_layouts_that_begin_before_the_buffer():
+    """D1: counts of the kinds are exact, of gaps of layouts that begin before the buffer, too."""
+    assert "5 cells, 5 bytes: 3 elements, 2 gap" in ShapeDescriptor("int8", "c", (3,), (-2,)).show()
+
+
 def test_d7_large_layouts():
     """D7: `diff(a, b)` counts those that stay of large layouts too, as far as memory permits, and lists some."""
     shape = (64, 96, 224, 224)
