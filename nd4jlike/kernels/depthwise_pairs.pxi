@@ -384,9 +384,9 @@ cdef void pack_pairs(
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
-        # Windows alone know these.
+        # Windows alone know it.
         rounded = problem.output_zero_point > -128 and job.window
-        split = FUSED and problem.rounding == 0 and (job.window or job.cells > 0)
+        split = FUSED and problem.rounding == 0 and (WINDOWS or job.cells > 0)
         by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES

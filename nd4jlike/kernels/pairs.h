@@ -20,8 +20,8 @@ enum { PAIRS_BIAS, PAIRS_SCALE, PAIRS_OFFSET, PAIRS_MULTIPLIER, PAIRS_LEFT, PAIR
 /* Instead, by a line or a scale: a bit for each of the QUADS sums that go by scale where a clamp hides what is below zero, 1 << quad, or not,
  * ROUNDED << quad, and the zero point; what is added to these; their scale, if rounded. */
 enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT, PAIRS_ROUNDED = PAIRS_RIGHT, ROUNDED = 16 };
-/* Split: the first bits that are not below zero, what is added to those below, and their offset. */
-enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PAIRS_RIGHT };
+/* Split: the first bits that are not below zero, those of a float32, which are more than all of the above; what is added to those below, and their offset. */
+enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PAIRS_RIGHT, SPLIT = 1 << 24 };
 
 /* How sums are rescaled otherwise. */
 enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };
@@ -208,6 +208,42 @@ static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, c
     }
 }
 
+/* Sums of one of the QUADS, of `outputs` outputs, to their bits, whose low words are results: by a line, a scale or, with WINDOWS, two lines. */
+WORD void pairs_rescale(vi32 *sums, const vi32 *block, const int quad, const int outputs)
+{
+    const vf32 *constants = (const vf32 *)block + quad, scale = constants[QUADS * PAIRS_SCALE], offset = constants[QUADS * PAIRS_OFFSET];
+    const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
+    if (WINDOWS && scaled >= SPLIT) {
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+            sums[output] = bits_on_two_lines(
+                sums[output], scale, offset, constants[QUADS * PAIRS_ZERO], constants[QUADS * PAIRS_MOVED], constants[QUADS * PAIRS_BELOW]);
+        return;
+    }
+#pragma GCC unroll 16
+    for (int output = 0; output < outputs; output++)
+        sums[output] = bits_on_line(sums[output], scale, offset);
+    if (scaled & 1 << quad)
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+            sums[output] = (vi32)((vf32)sums[output] + splat_f32(scale_bits()));
+}
+
+/* From their low words to bytes, in the order of the channels. */
+WORD vbytes pairs_bytes(const PairsStrip *strip, vi16 first, vi16 second)
+{
+    const vbytes bytes = in_fours(pack_i16(first, second));
+    return UNORDERED ? bytes : in_order(bytes, strip->order);
+}
+
+WORD void pairs_clamp(const PairsStrip *strip, vbytes *bytes, const int outputs)
+{
+    if (strip->bounded)
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
+}
+
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
     ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
@@ -240,26 +276,17 @@ WORD void pairs_tile(
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
-    const vi32 *block = strip->block;
-    const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *offsets = (const vf32 *)block + QUADS * PAIRS_OFFSET;
-    const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad += count) {
         pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns);
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
-#pragma GCC unroll 16
-            for (int output = 0; output < outputs; output++)
-                if (rescaling == OTHERWISE)
-                    all[output * QUADS + quad + i] = sums[i][output];
-                else
-                    sums[i][output] = bits_on_line(sums[i][output], scales[quad + i], offsets[quad + i]);
-#pragma GCC unroll 2
-        for (int i = 0; i < count && rescaling == BY_SCALE; i++)
-            if (scaled & 1 << (quad + i))
+            if (rescaling != OTHERWISE)
+                pairs_rescale(sums[i], strip->block, quad + i, outputs);
+            else
 #pragma GCC unroll 16
                 for (int output = 0; output < outputs; output++)
-                    sums[i][output] = (vi32)((vf32)sums[i][output] + splat_f32(scale_bits()));
+                    all[output * QUADS + quad + i] = sums[i][output];
         if (rescaling == OTHERWISE)
             continue;
 #pragma GCC unroll 16
@@ -275,15 +302,9 @@ WORD void pairs_tile(
         pairs_otherwise(strip, all, bytes, outputs);
     else
 #pragma GCC unroll 16
-        for (int output = 0; output < outputs; output++) {
-            bytes[output] = in_fours(pack_i16(packed[0][output], packed[1][output]));
-            if (!UNORDERED)
-                bytes[output] = in_order(bytes[output], strip->order);
-        }
-    if (strip->bounded)
-#pragma GCC unroll 16
         for (int output = 0; output < outputs; output++)
-            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
+            bytes[output] = pairs_bytes(strip, packed[0][output], packed[1][output]);
+    pairs_clamp(strip, bytes, outputs);
     pairs_store(strip, bytes, y + first * strip->y_column, stored_rows, rows, columns);
 }
 
@@ -381,13 +402,13 @@ PAIRS_KERNELS(BY_SCALE)
 static void pairs_5_exactly(PairsStrip *strip, ptrdiff_t count) { pairs_strip(strip, count, 5, 1, PAIRS_COLUMNS, BY_SCALE, 1); }
 #endif
 
-/* `columns`: of all outputs. By a line is by a scale that none of the QUADS goes by. */
+/* `columns`: of all outputs. By a line is by a scale that none of the QUADS goes by, and two lines are told apart by their constants. */
 WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, ptrdiff_t columns)
 {
     static const PairsKernel table[][3][2] = {
         PAIRS_CHOICE(OTHERWISE),
 #if FUSED
-        PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE),
+        PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE),
 #endif
     };
 #if WINDOWS
