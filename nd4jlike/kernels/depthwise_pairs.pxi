@@ -126,7 +126,7 @@ cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
 
 
 cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
-    """Parts lie at equal distances and cover all columns, some of them twice where they have to."""
+    """Parts, one, two or four, lie at equal distances and cover all columns, some of them twice where they have to. By constants: divisions take long."""
     cdef Py_ssize_t part = divide_up(columns, 4)
     if parts < 4:
         return columns if parts == 1 else divide_up(columns, 2)
