@@ -186,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
     describe.add_argument("--at", type=int, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
-    describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file")
+    describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe, foreign_code=False)
 
@@ -379,6 +379,8 @@ def _describe(arguments: argparse.Namespace) -> int:
     from nd4jlike.show import cell_at, describe, locate
 
     descriptor = _descriptor(arguments)
+    if arguments.svg == "-" and (arguments.json or arguments.find is not None or arguments.at is not None):
+        raise Nd4jLikeError("--svg - takes standard output for the picture: --json, --find and --at have no place there")
     described = describe(descriptor)
     if arguments.find is not None:
         described["find"] = locate(descriptor, arguments.find)
@@ -386,6 +388,9 @@ def _describe(arguments: argparse.Namespace) -> int:
         cell = cell_at(descriptor, arguments.at)
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
     drawing = descriptor.show()
+    if arguments.svg == "-":
+        print(drawing.svg(), end="")
+        return FINE
     if arguments.svg is not None:
         drawing.save(arguments.svg)
     if arguments.json:

@@ -1128,11 +1128,13 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         """
         return _indices_at(self, as_ssize(offset, "offset"))
 
-    def show(self, *, width=80, rows=32):
+    def show(self, *, padding=None, width=80, rows=32):
         """Draw which element lies in which cell of the buffer, as text and as SVG.
 
         Parameters
         ----------
+        padding : PaddingReport, optional
+            What `NdArray.check_padding` found: its dirty cells are marked.
         width : int, optional
             Columns of the text, as far as its labels permit.
         rows : int, optional
@@ -1171,7 +1173,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         """
         from nd4jlike.show import show
 
-        return show(self, width=width, rows=rows)
+        return show(self, padding=padding, width=width, rows=rows)
 
     def _repr_svg_(self):
         return self.show().svg()

@@ -1130,11 +1130,49 @@ cdef class NdArray(_Operators):
             parts.append("readonly")
         return f"NdArray({', '.join(parts)})"
 
+    def show(self, *, padding=None, width=80, rows=32):
+        """Draw which element lies in which cell of the buffer, and which padding is dirty, as text and as SVG.
+
+        Parameters
+        ----------
+        padding : scalar, optional
+            What clean padding holds. Default: what `fill_padding` wrote to all of it, else 0.
+        width, rows : int, optional
+            As `ShapeDescriptor.show` has them.
+
+        Returns
+        -------
+        nd4jlike.show.Drawing
+
+        Raises
+        ------
+        DTypeError
+            If `padding` is no element.
+        LayoutError
+            For less than 1 row or column.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> x = nd.create((2, 2), dtype="int8", paddings=(0, 1))
+        >>> x.hosting_array()[1, 2] = 7
+        >>> print("\\n".join(x.show().splitlines()[-3:]))
+        0: >0,0  0,1    .
+        3:  1,0  1,1   !.
+        > first element   . padding (halo)   ! dirty: does not hold 0
+        """
+        if padding is None:
+            padding = 0
+            if self.buffer.fill_known:
+                cell = np.frombuffer((<object> self.buffer.fill_bits).to_bytes(8, "little"), dtypes.bits_dtype(self.descriptor.dtype), 1)
+                padding = (dtypes.bfloat16_to_float32(cell) if self.descriptor.dtype is BFLOAT16 else cell)[0]
+        return self.descriptor.show(padding=self.check_padding(padding), width=width, rows=rows)
+
     def _repr_svg_(self):
-        return self.descriptor.show().svg()
+        return self.show().svg()
 
     def _repr_html_(self):
-        return self.descriptor.show().html(repr(self))
+        return self.show().html(repr(self))
 
 
 cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIlLqQefd"}

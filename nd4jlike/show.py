@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nd4jlike.ndarray import NdArray
+    from nd4jlike.padding import PaddingReport
 
 __all__ = ["Cell", "Drawing", "cell_at", "describe", "diff", "locate", "show"]
 
@@ -39,6 +40,8 @@ _KINDS = {
     "tail": ("~", "block tail", "block tail"),
     "gap": ("-", "gap", "gap: no cell of this layout"),
 }
+# Before the sign of padding and block tail that do not hold what they should.
+_DIRTY = "!"
 # Rows are not made longer than this by joining short runs.
 _SHORT_RUN = 8
 # Cells are counted by looking at each where strides let elements share them, up to so many.
@@ -73,6 +76,8 @@ class Drawing(str):
     ----------
     descriptors : tuple of ShapeDescriptor
         The layout, or the two that are compared.
+    padding : PaddingReport or None
+        What the padding of an array held.
 
     Examples
     --------
@@ -83,11 +88,13 @@ class Drawing(str):
     """
 
     descriptors: tuple[ShapeDescriptor, ...]
+    padding: PaddingReport | None
 
-    def __new__(cls, text: str, *descriptors: ShapeDescriptor) -> Drawing:
+    def __new__(cls, text: str, *descriptors: ShapeDescriptor, padding: PaddingReport | None = None) -> Drawing:
         """Make one of its text and layouts."""
         made = super().__new__(cls, text)
         made.descriptors = descriptors
+        made.padding = padding
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -102,9 +109,9 @@ class Drawing(str):
         Returns
         -------
         str
-            A self-contained SVG document, the same for equal layouts.
+            A self-contained SVG document, the same for equal layouts and reports of padding.
         """
-        return _svg(self.descriptors)
+        return _svg(self.descriptors, self.padding)
 
     def html(self, text: str | None = None) -> str:
         """Draw the picture below a text.
@@ -395,6 +402,22 @@ def _totals(descriptor: ShapeDescriptor) -> str:
     return f"{words}: {', '.join(kinds)}" if kinds else words
 
 
+def _dirt(padding: PaddingReport | None) -> list[str]:
+    """Say in a line what the padding holds; none where there is no padding."""
+    if padding is None or not padding.cells:
+        return []
+    if padding:
+        return [str(padding)]
+    words = str(padding).partition(":")[0]
+    index, offset, value, _ = next(iter(padding))
+    return [f"{words}: {'the first, ' * (len(padding) > 1)}{index} at offset {offset}, holds {value}"]
+
+
+def _held(padding: PaddingReport | None) -> dict[int, Any]:
+    """Offset of each dirty cell and what it holds."""
+    return {} if padding is None else dict(zip(padding.offsets.tolist(), padding.values.tolist(), strict=True))
+
+
 def _index(index: Sequence[object]) -> str:
     return ",".join(map(str, index)) or "()"
 
@@ -559,13 +582,15 @@ def _neighbours(descriptor: ShapeDescriptor) -> dict[int, str]:
 # Text
 
 
-def show(descriptor: ShapeDescriptor | NdArray, *, width: int = 80, rows: int = 32) -> Drawing:
-    """Draw which element lies in which cell of the buffer: `ShapeDescriptor.show`.
+def show(descriptor: ShapeDescriptor | NdArray, *, padding: PaddingReport | None = None, width: int = 80, rows: int = 32) -> Drawing:
+    """Draw which element lies in which cell of the buffer: `ShapeDescriptor.show`, and `NdArray.show` of an array.
 
     Parameters
     ----------
     descriptor : ShapeDescriptor or NdArray
         The layout.
+    padding : PaddingReport, optional
+        What `NdArray.check_padding` found: its dirty cells are marked. Default of an array: as `NdArray.show` has it.
     width : int, optional
         Columns of the text, as far as its labels permit.
     rows : int, optional
@@ -601,7 +626,10 @@ def show(descriptor: ShapeDescriptor | NdArray, *, width: int = 80, rows: int = 
     10:    .  1,0  1,1  1,2    .
     > first element   . padding (halo)
     """
-    descriptor = _layout(descriptor)
+    layout = _layout(descriptor)
+    if padding is None and not isinstance(descriptor, ShapeDescriptor):
+        return descriptor.show(width=width, rows=rows)
+    descriptor = layout
     if width < 1 or rows < 1:
         raise LayoutError(f"a drawing has 1 row and 1 column or more: width={width}, rows={rows}")
     lines = [repr(descriptor)]
@@ -616,12 +644,13 @@ def show(descriptor: ShapeDescriptor | NdArray, *, width: int = 80, rows: int = 
     status = descriptor.validate()
     if status:
         lines.append(f"breaks  {', '.join(str(bit.name) for bit in status)}")
+    lines += [f"padding {line}" for line in _dirt(padding)]
     if descriptor.rank:
         lines += ["", *_table(_axes(descriptor))]
-    drawn = _rows(descriptor, width, rows)
+    drawn = _rows(descriptor, width, rows, padding)
     if drawn:
         lines += ["", *drawn]
-    return Drawing("\n".join(lines), descriptor)
+    return Drawing("\n".join(lines), descriptor, padding=padding)
 
 
 def _axes(descriptor: ShapeDescriptor) -> list[list[str]]:
@@ -644,8 +673,10 @@ def _table(rows: list[list[str]]) -> list[str]:
     return lines
 
 
-def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int) -> list[str]:
+def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int, padding: PaddingReport | None) -> list[str]:
     labels = _Labels(descriptor)
+    dirty = _held(padding)
+    widest = max(labels.widest, 2) if dirty else labels.widest
     start, end = _extent(descriptor)
     digits = max(len(str(start)), len(str(end - 1)))
 
@@ -653,11 +684,11 @@ def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int) -> list[str]:
         if len(columns) > width:
             return False
         places = list(_with_holes(columns, row))
-        words = [max(labels.widest, len(f"..{hole}..")) if hole else labels.widest for _, hole in places]
+        words = [max(widest, len(f"..{hole}..")) if hole else widest for _, hole in places]
         bars = sum(column > 0 and column % group == 0 and not hole for column, hole in places)
         return digits + 1 + sum(words) + len(words) + 2 * bars <= width
 
-    grid = _grid(descriptor, fits, most_rows, _ends(descriptor))
+    grid = _grid(descriptor, fits, most_rows, [*_ends(descriptor), *islice(dirty, 1)])
     seen: set[str] = set()
     lines = []
     for row, left_out in grid.lines():
@@ -673,20 +704,26 @@ def _rows(descriptor: ShapeDescriptor, width: int, most_rows: int) -> list[str]:
                 words.append("|")
             if hole:
                 if offset < grid.end:
-                    words.append(f"..{min(hole, grid.end - offset)}..".rjust(labels.widest))
+                    words.append(f"..{min(hole, grid.end - offset)}..".rjust(widest))
             elif offset < grid.end:
                 cell = cell_at(descriptor, offset)
                 is_first = cell.kind == "element" and offset == descriptor.offset
-                word = ">" * is_first + labels(cell)
-                seen |= {cell.kind} | {">"} & set(word) | {"*", "+"} & set(word)
-                words.append(word.rjust(labels.widest))
+                word = ">" * is_first + _DIRTY * (offset in dirty) + labels(cell)
+                seen |= {cell.kind} | {">", "*", "+", _DIRTY} & set(word)
+                words.append(word.rjust(widest))
         lines.append(f"{first:{digits}}: {' '.join(words)}".rstrip())
     signs = {">": "first element", "*": "any index", "+": "shared with other elements"}
     legend = [f"{sign} {words}" for sign, words in signs.items() if sign in seen]
     legend += [f"{sign} {words}" for kind, (sign, _, words) in _KINDS.items() if sign and kind in seen]
+    if padding is not None and _DIRTY in seen:
+        legend.append(f"{_DIRTY} {_not_held(padding)}")
     if len(legend) > 1:
         lines += textwrap.wrap("   ".join(word.replace(" ", "\0") for word in legend), max(width, 20), break_long_words=False)
     return [line.replace("\0", " ") for line in lines]
+
+
+def _not_held(padding: PaddingReport) -> str:
+    return f"dirty: does not hold {padding.expected}"
 
 
 def _plural(word: str, count: int) -> str:
@@ -817,7 +854,7 @@ def _same_offsets(a: ShapeDescriptor, b: ShapeDescriptor) -> int | None:
 # SVG. Sizes are in pixels; a monospace character is 0.6 of its font size wide.
 
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
-_INK, _FAINT, _PAPER = "#1b1f24", "#57606a", "#ffffff"
+_INK, _FAINT, _PAPER, _ALARM = "#1b1f24", "#57606a", "#ffffff", "#a40e26"
 _TITLE, _TEXT, _CELL_TEXT, _SMALL = 14, 11, 11, 9
 _CELL_HEIGHT, _HOLE_HEIGHT, _MARGIN, _LEAST_CELL = 32, 18, 16, 34
 _WIDTH = {1: 900, 2: 520}  # of the cells in a row, for one layout and for two side by side
@@ -829,15 +866,21 @@ def _text_width(text: str, size: float) -> float:
     return 0.6 * size * len(text)
 
 
-def _svg(descriptors: Sequence[ShapeDescriptor]) -> str:
+def _svg(descriptors: Sequence[ShapeDescriptor], padding: PaddingReport | None) -> str:
     # Half of what it takes to import this module, for those who draw no picture.
     from xml.etree import ElementTree
 
-    described = "; ".join(map(repr, descriptors))
+    dirt = _dirt(padding)
+    described = "; ".join([*map(repr, descriptors), *(dirt if padding is not None and not padding else [])])
     mark = f"{zlib.crc32(described.encode()):08x}"
     root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-labelledby": f"title-{mark} desc-{mark}"})
     _add(root, "title", {"id": f"title-{mark}"}, " and ".join(f"Memory layout {_name(d)}" for d in descriptors))
-    _add(root, "desc", {"id": f"desc-{mark}"}, ". ".join(f"{d!r}: {_totals(d)}; strides {d.strides}, offset {d.offset}" for d in descriptors))
+    _add(
+        root,
+        "desc",
+        {"id": f"desc-{mark}"},
+        ". ".join(f"{d!r}: {_totals(d)}; strides {d.strides}, offset {d.offset}" for d in descriptors) + "".join(f". {line}" for line in dirt),
+    )
     _patterns(_add(root, "defs", {}), mark)
     card = _add(root, "rect", {"class": "card", "x": 0.5, "y": 0.5, "rx": 6, "fill": _PAPER, "stroke": "#d0d7de"})
 
@@ -845,7 +888,7 @@ def _svg(descriptors: Sequence[ShapeDescriptor]) -> str:
     for number, descriptor in enumerate(descriptors):
         other = descriptors[1 - number] if len(descriptors) == 2 else None
         panel = _add(root, "g", {"class": "layout", "font-family": _FONT, "fill": _INK})
-        width, height = _panel(panel, descriptor, mark, x, _WIDTH[len(descriptors)], "ab"[number] if other is not None else "", other)
+        width, height = _panel(panel, descriptor, mark, x, _WIDTH[len(descriptors)], "ab"[number] if other is not None else "", other, padding)
         x += width + 2 * _MARGIN
         bottom = max(bottom, height)
     full_width, full_height = math.ceil(x - _MARGIN), math.ceil(bottom + _MARGIN)
@@ -904,20 +947,24 @@ def _box(parent: Element, kind: str, first: bool, mark: str, x: float, y: float,
         _add(parent, "path", {"d": f"M{x + 1:.10g},{y + 1:.10g} h9 l-9,9 z", "fill": _INK})
 
 
-def _panel(panel: Element, descriptor: ShapeDescriptor, mark: str, left: float, room: float, name: str, other: ShapeDescriptor | None) -> tuple[float, float]:
+def _panel(
+    panel: Element, descriptor: ShapeDescriptor, mark: str, left: float, room: float, name: str, other: ShapeDescriptor | None, padding: PaddingReport | None,
+) -> tuple[float, float]:  # fmt: skip
     """Draw one layout from `left` on: its width, and the height down to its end."""
     y = float(_MARGIN + _TITLE)
     heading = f"{name}: layout {_name(descriptor)}" if name else f"Layout {_name(descriptor)}"
     right = _write_at(panel, left, y, _TITLE, heading, font_weight="bold", **{"class": "heading"})
-    for line in _facts(descriptor):
+    for line in [*_facts(descriptor), *_dirt(padding)]:
         y += 16
         right = max(right, _write_at(panel, left, y, _TEXT, line))
     y += 12
 
     labels = _Labels(descriptor)
     notes = {**_neighbours(descriptor), descriptor.offset: f"offset {descriptor.offset}"} if not descriptor.is_empty else {}
+    dirty = {offset: f"{_DIRTY}{value:.4g}" if isinstance(value, float) else f"{_DIRTY}{value}" for offset, value in _held(padding).items()}
     notes_width = max((_text_width(note, _SMALL) for note in notes.values()), default=0)
-    cell_width = max(_LEAST_CELL, math.ceil(max(_text_width("0" * (labels.widest + 2 * (other is not None)), _CELL_TEXT), notes_width)) + 12)
+    widest = max(labels.widest + 2 * (other is not None), *map(len, dirty.values()), 0)
+    cell_width = max(_LEAST_CELL, math.ceil(max(_text_width("0" * widest, _CELL_TEXT), notes_width)) + 12)
 
     def fits(columns: Sequence[int], row: int, group: int) -> bool:
         if len(columns) > _MOST_CELLS:
@@ -925,7 +972,7 @@ def _panel(panel: Element, descriptor: ShapeDescriptor, mark: str, left: float, 
         holes = [hole for _, hole in _with_holes(columns, row)]
         return sum(max(cell_width, _hole_width(hole)) for hole in holes) + 6 * (row // group if row <= _MOST_CELLS else 0) <= room
 
-    grid = _grid(descriptor, fits, _ROWS, [*_ends(descriptor), *notes])
+    grid = _grid(descriptor, fits, _ROWS, [*_ends(descriptor), *islice(dirty, 1), *notes])
     if not grid.rows:
         return right, y
 
@@ -963,7 +1010,10 @@ def _panel(panel: Element, descriptor: ShapeDescriptor, mark: str, left: float, 
                 continue
             cell = cell_at(descriptor, first + column)
             seen.add(cell.kind)
-            _cell(panel, descriptor, cell, labels, notes.get(cell.offset, "") if cell.kind == "element" else "", other, mark, x, y, width)
+            if cell.offset in dirty:
+                seen.add("dirty")
+            note = notes.get(cell.offset, "") if cell.kind == "element" else ""
+            _cell(panel, descriptor, cell, labels, note, dirty.get(cell.offset, ""), other, mark, x, y, width)
         y += _CELL_HEIGHT
 
     y += 10
@@ -974,6 +1024,13 @@ def _panel(panel: Element, descriptor: ShapeDescriptor, mark: str, left: float, 
         if x > left and x + 24 + _text_width(words, _TEXT) > left + max(right, 300):
             x, y = left, y + 22
         _box(legend, "element" if kind == "first" else kind, kind == "first", mark, x, y, 20, 16)
+        x += 26 + _write_at(legend, x + 26, y + 12, _TEXT, words) + 18
+        right = max(right, x - 18 - left)
+    if "dirty" in seen and padding is not None:
+        words = _not_held(padding)
+        if x > left and x + 24 + _text_width(words, _TEXT) > left + max(right, 300):
+            x, y = left, y + 22
+        _mark_dirty(legend, _DIRTY, x, y, 20, 16)
         x += 26 + _write_at(legend, x + 26, y + 12, _TEXT, words) + 18
         right = max(right, x - 18 - left)
     extra = [("*", "any index: stride 0")] * any(labels.any_index) + [("+", "shared with other elements")] * labels.shares
@@ -1004,7 +1061,7 @@ def _facts(descriptor: ShapeDescriptor) -> list[str]:
 
 
 def _cell(
-    panel: Element, descriptor: ShapeDescriptor, cell: Cell, labels: _Labels, note: str, other: ShapeDescriptor | None,
+    panel: Element, descriptor: ShapeDescriptor, cell: Cell, labels: _Labels, note: str, held: str, other: ShapeDescriptor | None,
     mark: str, x: float, y: float, width: float,
 ) -> None:  # fmt: skip
     first = cell.kind == "element" and cell.offset == descriptor.offset
@@ -1013,13 +1070,25 @@ def _cell(
     words = f"offset {cell.offset}: {_KINDS[cell.kind][2]}" + (f" {cell.index}" if cell.index is not None else "")
     if cell.kind == "element" and labels.shares and labels.others(cell):
         words += f" and {labels.others(cell)} others"
-    _add(group, "title", {}, words)
+    _add(group, "title", {}, words + f", dirty: holds {held[1:]}" * bool(held))
     _box(group, cell.kind, first, mark, x, y, width, _CELL_HEIGHT)
     if cell.kind == "element":
         label = labels(cell) + " =" * kept
         _write_at(group, x + width / 2, y + (15 if note else 20), _CELL_TEXT, label, text_anchor="middle", **{"class": "label"})
     if note:
         _write_at(group, x + width / 2, y + 26, _SMALL, note, text_anchor="middle", fill=_FAINT, **{"class": "note"})
+    if held:
+        _mark_dirty(group, held, x, y, width, _CELL_HEIGHT)
+
+
+def _mark_dirty(group: Element, held: str, x: float, y: float, width: float, height: float) -> None:
+    """Frame a cell, and write what it holds on a plate above its pattern."""
+    plate = _text_width(held, _CELL_TEXT) + 4
+    _add(
+        group, "rect", {"class": "dirty", "x": x + 2, "y": y + 2, "width": width - 4, "height": height - 4, "fill": "none", "stroke": _ALARM, "stroke-width": 3}
+    )
+    _add(group, "rect", {"x": x + (width - plate) / 2, "y": y + height / 2 - 6, "width": plate, "height": 12, "fill": _PAPER})
+    _write_at(group, x + width / 2, y + height / 2 + 4, _CELL_TEXT, held, text_anchor="middle", fill=_ALARM, font_weight="bold", **{"class": "held"})
 
 
 # Files

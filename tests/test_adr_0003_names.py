@@ -21,18 +21,18 @@ PACKAGE = ROOT / "nd4jlike"
 FLOORS = (
     ("errors", "dtypes", "workers"),
     ("kernels",),
-    ("tags", "views", "descriptor"),
+    ("tags", "padding", "views", "descriptor"),
     ("buffer",),
     ("moves",),
     ("dlpack",),
-    ("padding", "padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
+    ("padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
     ("quantization", "geometry", "depthwise", "backward"),
     ("adapters", "show"),
     ("interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )
-# A layout shows itself: `ShapeDescriptor.show` imports what draws it when it is called (ADR 0011).
-UPWARD = {("descriptor", "show")}
+# A layout shows itself: `ShapeDescriptor.show` imports what draws it when it is called; a stub names what it gives (ADR 0011).
+UPWARD = {("descriptor", "show"), ("ndarray", "show")}
 IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+nd4jlike(?:\.([\w.]+))?(?:\s+c?import\s+([\w, ]+))?", re.MULTILINE)
 
 

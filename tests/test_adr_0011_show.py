@@ -350,7 +350,8 @@ def check_svg(d, svg, panels=1):
     boxes = []
     for group in groups:
         offset, kind = re.match(r"offset (-?\d+): (\w+)", group.find(NAMESPACE + "title").text).groups()
-        (box,) = group.findall(NAMESPACE + "rect")
+        box, *more = group.findall(NAMESPACE + "rect")
+        assert len(more) == 2 * ("dirty: holds" in group.find(NAMESPACE + "title").text)
         left, top = number(box, "x"), number(box, "y")
         right, bottom = left + number(box, "width"), top + number(box, "height")
         boxes.append((left, top, right, bottom))
@@ -382,7 +383,7 @@ def check_svg(d, svg, panels=1):
             cell = cell_at(d, offset)
             assert classes.split()[1] == cell.kind
             assert ("first" in classes.split()) == (cell.kind == "element" and offset == d.offset)
-            assert (len(words) > 0) == (cell.kind == "element")
+            assert (len(words) > 0) == (cell.kind == "element" or words[:1] == [word for word in words if word[0] == "!"] != [])
     return root, cells
 
 
@@ -546,7 +547,7 @@ def test_d7_arrays():
     """D7: It, and the other functions of `nd4jlike.show`, take arrays for their layouts."""
     x, y = nd.create((3, 4), paddings=(1, 1)), nd.zeros((3, 4), order="f")
     assert diff(x, y) == diff(x.descriptor, y.descriptor)
-    assert (show(x), describe(x)) == (show(x.descriptor), describe(x.descriptor))
+    assert (show(x), describe(x)) == (x.show(), describe(x.descriptor))
     assert (locate(x, (1, 1)), cell_at(x, 6)) == (locate(x.descriptor, (1, 1)), cell_at(x.descriptor, 6))
     with pytest.raises(TypeError, match="a ndarray has none"):
         show(np.zeros(3))
@@ -602,6 +603,105 @@ def test_d7_picture():
         diff(a, b, rows=0)
 
 
+# Padding that is dirty
+
+
+def marks(drawing):
+    """Offsets of the marked cells of the picture, with what stands in them."""
+    found = {}
+    for group in ElementTree.fromstring(drawing.svg()).iter(NAMESPACE + "g"):
+        held = [text.text for text in group.findall(NAMESPACE + "text") if text.get("class") == "held"]
+        if held and group.get("class").startswith("cell"):
+            assert [box.get("class") for box in group.findall(NAMESPACE + "rect")][1] == "dirty"
+            title = group.find(NAMESPACE + "title").text
+            assert f"dirty: holds {held[0][1:]}" in title
+            found[int(re.match(r"offset (-?\d+)", title).group(1))] = held[0]
+    return found
+
+
+def test_d12_the_adr_s_example():
+    """D12: `NdArray.show()` marks each padding cell that does not hold what it should; the figures count them and name the first."""
+    x = nd.create((3, 4), paddings=(2, 4), padding_offsets=(1, 2))
+    assert marks(x.show()) == {}
+    assert x.show().splitlines()[5] == "padding all 28 padding cells hold 0.0"
+    x.hosting_array()[2, 7] = -5.125
+    x.hosting_array()[4, 0] = np.nan
+    text = x.show()
+    assert text.splitlines()[5] == "padding 2 of 28 padding cells do not hold 0.0: the first, (1, 5) at offset 23, holds -5.125"
+    assert text.splitlines()[-4:] == [
+        "16:    .    .  1,0  1,1  1,2  1,3    .   !.",
+        "24:    .    .  2,0  2,1  2,2  2,3    .    .",
+        "32:   !.    .    .    .    .    .    .    .",
+        "> first element   . padding (halo)   ! dirty: does not hold 0.0",
+    ]
+    assert marks(text) == {23: "!-5.125", 32: "!nan"}
+    root = ElementTree.fromstring(text.svg())
+    (legend,) = (group for group in root.iter(NAMESPACE + "g") if group.get("class") == "legend")
+    assert "dirty: does not hold 0.0" in {line.text for line in legend.iter(NAMESPACE + "text")}
+    assert text.splitlines()[5].removeprefix("padding ") in root.find(NAMESPACE + "desc").text
+    assert marks(pickle.loads(pickle.dumps(text))) == marks(text)
+    assert marks(show(x)) == marks(text)
+    assert x._repr_svg_() == text.svg()
+    assert text.svg() in x._repr_html_()
+    assert "!" not in x.descriptor.show()
+    assert marks(x.descriptor.show()) == {}
+    names = [set(re.findall(r'\bid="([^"]+)"', drawing.svg())) for drawing in (text, x.descriptor.show())]
+    assert not names[0] & names[1]
+
+
+@given(small_views.filter(lambda d: not d.validate()), st.data())
+def test_d12_every_dirty_cell(d, data):
+    """D12: each padding cell that does not hold what it should is marked, in text before its sign, in the picture with its value."""
+    x = nd.NdArray(d.astype("int8"))
+    report = x.check_padding()
+    cells = [offset for offset in range(x.descriptor.allocLength()) if cell_at(d, offset).kind in ("padding", "tail")]
+    assert report.cells == len(cells)
+    chosen = set(data.draw(st.lists(st.sampled_from(cells), max_size=4))) if cells else set()
+    for offset in chosen:
+        np.frombuffer(x.buffer, np.int8)[offset] = 100 + offset % 28
+    drawing = x.show(rows=10**4, width=10**6)
+    assert sum(line.count("!.") + line.count("!~") for line in drawing.splitlines()) == len(chosen)
+    drawn = {cell: words for cell, words in marks(drawing).items() if cell in chosen}
+    assert drawn == marks(drawing)
+    assert all(words == f"!{100 + offset % 28}" for offset, words in drawn.items())
+    assert not chosen or min(chosen) in drawn
+    check_svg(d.astype("int8"), drawing.svg())
+
+
+def test_d12_what_it_should_hold():
+    """D12: `padding=`, by default what `fill_padding` wrote to all of it, else 0; `ShapeDescriptor.show(padding=report)` does so for a report."""
+    x = nd.create((2, 3), dtype="int8", paddings=(0, 2))
+    x.fill_padding(-128)
+    assert "all 4 padding cells hold -128" in x.show()
+    assert "the first, (0, 3) at offset 3, holds -128" in x.show(padding=0)
+    assert "all 4 padding cells hold 0" in nd.NdArray(x.descriptor, bytes(10)).show()
+    halves = nd.NdArray(ShapeDescriptor.from_tag((1, 3, 1, 1), "nChw8c", "bfloat16"))
+    halves.fill_padding(1.5)
+    assert "all 5 padding cells hold 1.5" in halves.show()
+    assert "5 of 5 padding cells do not hold 0.0" in halves.show(padding=0)
+    both = nd.NdArray(EXAMPLES["blocked and padded"])
+    both.fill_padding(1, where="halo")
+    report = both.check_padding(where="tail")
+    assert marks(both.descriptor.show(padding=report)) == {}
+    assert "hold 0" in both.descriptor.show(padding=report)
+    assert set(marks(both.show(padding=1)).values()) == {"!0"}
+    with pytest.raises(nd.DTypeError, match=r"padding value 1\.5 is no int8"):
+        x.show(padding=1.5)
+    for size in ({"width": 0}, {"rows": 0}):
+        with pytest.raises(nd.LayoutError, match="1 row and 1 column or more"):
+            x.show(**size)
+    assert "padding " not in nd.zeros(3).show()
+
+
+@pytest.mark.parametrize("cell", [(0, 150), (150, 0), (200, 403), (301, 403)])
+def test_d12_the_first_is_drawn(cell):
+    """D12: the first dirty cell is drawn where rows and columns are left out."""
+    x = nd.create((300, 400), dtype="int8", paddings=(2, 4), padding_offsets=(1, 2))
+    x.hosting_array()[cell] = 1
+    assert list(marks(x.show())) == [x.hosting_array().descriptor.offset_of(cell)]
+    assert "!." in "".join(x.show().splitlines()[11:-1])
+
+
 # Notebooks
 
 
@@ -609,12 +709,12 @@ def test_d8_values_show_themselves():
     """D8: `ShapeDescriptor` and `NdArray` have `_repr_svg_` and `_repr_html_`."""
     x = nd.ones((2, 3), paddings=(1, 1))
     for value in (x, x.descriptor):
-        assert value._repr_svg_() == x.descriptor.show().svg()
+        assert value._repr_svg_() == value.show().svg()
         page = ElementTree.fromstring(value._repr_html_())
         assert page.find("pre").text == repr(value)
         assert page.find(NAMESPACE + "svg") is not None
     y = nd.NdArray(BLOCKED)
-    assert y._repr_svg_() == BLOCKED.show().svg()
+    assert y._repr_svg_() == y.show().svg()
     assert ElementTree.fromstring(y._repr_html_()).find("pre").text == repr(y)
     assert diff(PADDED, PADDED)._repr_svg_().startswith("<svg")
     assert ElementTree.fromstring(diff(PADDED, PADDED).html()).find("pre").text == f"{PADDED!r}\n{PADDED!r}"
@@ -624,7 +724,8 @@ def test_d8_the_one_import_that_points_up():
     """D8: `ShapeDescriptor.show` imports it when called, the one import that points up, and the test of the floors lists it."""
     import test_adr_0003_names as floors
 
-    assert list(floors.UPWARD) == [("descriptor", "show")]
+    assert {("descriptor", "show"), ("ndarray", "show")} == floors.UPWARD
+    assert "nd4jlike.show import" not in (ROOT / "nd4jlike" / "ndarray.pyx").read_text()
     source = (ROOT / "nd4jlike" / "descriptor.pyx").read_text()
     assert re.findall(r"^.*nd4jlike\.show.*import.*$", source, re.MULTILINE) == ["        from nd4jlike.show import show"]
     code = "import sys, nd4jlike; assert 'xml.etree.ElementTree' not in sys.modules; nd4jlike.zeros(3).descriptor.show().svg()"
@@ -662,6 +763,10 @@ def test_d9_describe(run, tmp_path):
         "element (2, 3) is at offset 29, byte 116: cell (3, 5) of (5, 8)",
         "at offset 9, byte 36: padding, beside the elements at (0, -1)",
     ]
+    assert run(*padded, "--svg", "-") == (0, PADDED.show().svg(), "")
+    for more in (("--json",), ("--at", "1"), ("--find", "0,0")):
+        code, out, err = run(*padded, "--svg", "-", *more)
+        assert (code, out, err.count("\n")) == (2, "", 1)
     assert run(*padded, "--at", "10")[1].splitlines()[-1] == "at offset 10, byte 40: element (0, 0)"
 
 
