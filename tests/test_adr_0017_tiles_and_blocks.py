@@ -376,6 +376,26 @@ def test_d8_the_same_bits_beyond_the_second_level_cache(isa, side, channels, wid
 
 
 @every_isa
+@pytest.mark.parametrize(
+    ("channels", "width", "dilation", "padding"),
+    [(150, 33, 2, "same"), (72, 61, 3, "same"), (80, 29, 17, "same"), (64, 60, (3, 2), "valid"), (131, 47, (2, 5), ((1, 2), (5, 3))), (40, 64, (1, 4), "same")],
+)
+def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, padding):
+    """D8: The bits do not depend on it."""
+    height = SECOND_LEVEL // (8 * width * channels) + 9
+    values, weights, bias = random((1, height, width, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
+    plan = nd.DepthwiseConv2d(weights, bias, dilation=dilation, padding=padding, isa=isa)
+    got = np.asarray(plan(values))
+    assert "in caches" not in plan.explain()
+    assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
+    for first in (0, channels // 2, channels - 16):
+        few = slice(first, first + 16)
+        part = nd.DepthwiseConv2d(weights[:, :, few], bias[few], dilation=dilation, padding=padding, isa=isa)
+        assert np.asarray(part(values[..., few].copy())).tobytes() == got[..., few].tobytes(), first
+        assert "in caches" in part.explain()
+
+
+@every_isa
 def test_d8_the_edge_of_the_last_level_cache(isa):
     """D8: in caches, beyond the second-level cache (more than half of it), at the edge of the last-level cache (more than a sixteenth of it)."""
     plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)

@@ -533,7 +533,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, tiles of 2 rows and 6 columns"
         if rows.image:
             return b"in place, an image of 7 rows and 7 columns at a time"
-        if rows.split:
+        if rows.split or rows.beside:
             return b"in place, tiles of 4 rows and 2 columns"
         if rows.tall:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"

@@ -14,7 +14,7 @@ cdef extern from "taps.h" nogil:
     ctypedef struct Range:
         int begin, end
     ctypedef struct Tile:
-        Py_ssize_t x_row, x_column, y_row, y_column
+        Py_ssize_t x_row, x_column, y_row, y_column, x_output
         Range upper, both, lower
         int step, rows, stored, taps, stride
         unsigned long long outside
@@ -39,6 +39,7 @@ cdef extern from "taps.h" nogil:
     int TALL_ROWS(int columns)
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
+    const OneTile beside_tiles[2]
     const bint DOUBLES
     const OneTile general_tiles[2][2][13]
     int where_of(const Tile *tile, int columns)
@@ -50,13 +51,17 @@ cdef enum:
     LARGE = 28
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
-    # From here on two pixels are as long a run as prefetchers need.
+    # From here on two pixels are as long a run as prefetchers need, and from here on one is.
     SPLIT_BYTES = 256
+    BESIDE_BYTES = 1280
     LINE_BYTES = 64
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
     ALIGNED_BLOCKS = 8
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
+    # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
+    TOGETHER_BYTES = 384
+    TOGETHER_PRODUCTS = 900
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
     # Places of tiles along a row that are found before its rows are walked.
@@ -84,8 +89,11 @@ cdef struct Rows:
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
-    # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add.
-    bint tall, split, image, fetches
+    # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
+    # all tiles comes before the next part.
+    bint tall, split, image, fetches, parted
+    # Whether outputs of dilated filters are computed in twos, side by side.
+    bint beside
     int columns
     const OneTile *tiles
 
@@ -107,12 +115,17 @@ cdef inline Line line_of(
     return line
 
 
+cdef bint is_centred(const Line *line) noexcept nogil:
+    """Whether no more is outside at either end than a centred filter reaches."""
+    cdef Py_ssize_t last = (line.outputs - 1) * line.stride - line.pad + (line.taps - 1) * line.dilation, edge = line.taps // 2 * line.dilation
+    return line.pad <= edge and last - (line.extent - 1) <= edge
+
+
 cdef bint wide_pays(const Line *line) noexcept nogil:
     """Whether to take tiles of 7 columns, which allow no padding but a centred filter's: where they fit better, as in most late layers, or save loads of
     weights. Tiles of 4 read fewer rows at a time, which suits the prefetchers of large images."""
-    cdef Py_ssize_t outputs = line.outputs // line.phases, last = (line.outputs - 1) * line.stride - line.pad + (line.taps - 1) * line.dilation
-    cdef Py_ssize_t edge = line.taps // 2 * line.dilation
-    if VECTOR_BYTES == 16 or outputs < WIDE_TILE or line.pad > edge or last - (line.extent - 1) > edge:
+    cdef Py_ssize_t outputs = line.outputs // line.phases
+    if VECTOR_BYTES == 16 or outputs < WIDE_TILE or not is_centred(line):
         return False
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
         return False
@@ -195,6 +208,15 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
+    )
+    job.beside = (
+        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.distance >= BEYOND_SECOND_LEVEL and problem.stride_height == problem.stride_width == 1
+        and job.across.phases > 1 and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE and job.down.taps == job.across.taps == 3
+        and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
+    )
+    job.parted = (
+        VECTOR_BYTES == 64 and problem.distance == IN_CACHE and not job.image
+        and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= TOGETHER_PRODUCTS
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
@@ -295,9 +317,64 @@ cdef Py_ssize_t find_places(
     return found
 
 
+cdef Py_ssize_t find_beside(const Rows *job, Place *places) noexcept nogil:
+    """The places of a row of outputs, two columns side by side; at most 7, as what is outside on a side counts up or down."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t found = 0, column = 0, position, i
+    cdef unsigned long long outside
+    cdef Place *place = places
+    while column < across.outputs:
+        # The last two may be computed again.
+        column = min(column, across.outputs - SPLIT_TILE)
+        outside = 0
+        for i in range(across.taps * SPLIT_TILE):
+            position = column - across.pad + i % SPLIT_TILE + i // SPLIT_TILE * across.dilation
+            if not 0 <= position < across.extent:
+                outside |= <unsigned long long> 1 << i
+        if found == 0 or place.outside != outside or place.y + place.count * SPLIT_TILE * across.y != column * across.y:
+            place = &places[found]
+            found += 1
+            place.x, place.y = (column - across.pad) * across.x, column * across.y
+            place.count, place.outside = 0, outside
+            place.tall = beside_tiles[outside != 0]
+        place.count += 1
+        column += SPLIT_TILE
+    return found
+
+
 cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step, Py_ssize_t itemsize) noexcept nogil:
     """Bytes that a block of channels lies farther than if all channels were side by side."""
     return block // vectors * step - (block - block % vectors) * LANES * itemsize if vectors > 1 else 0
+
+
+cdef Py_ssize_t run_beside(
+    const Rows *job, const Tile *given, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
+    """Output rows from begin on, two columns side by side of TALL_ROWS rows of a phase, all phases before the next rows; returns the row after them."""
+    cdef const Line *down = &job.down
+    cdef Py_ssize_t rows = TALL_ROWS(NARROW_TILE), stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
+    cdef Py_ssize_t row, phase, found, block = 0, i
+    cdef Place places[PLACES]
+    cdef Tile tile = given[0]
+    if begin == stop:
+        return stop
+    found = find_beside(job, places)
+    tile.stride, tile.stored = 0, SPLIT_TILE
+    tile.x_output, tile.y_column = job.across.x, job.across.y
+    while block < job.blocks:
+        row = begin
+        while row < stop:
+            for phase in range(down.phases):
+                whole_rows(down, &tile, row + phase, rows, stop)
+                for i in range(found):
+                    tile.outside = places[i].outside
+                    run_tiles(
+                        &tile, places[i].tall, blocks, block, min(block + chunk, job.blocks), places[i].count, SPLIT_TILE,
+                        x + ((row + phase - down.pad) * down.x + places[i].x), y + ((row + phase) * down.y + places[i].y),
+                    )
+            row += rows * down.phases
+        block += chunk
+    return stop
 
 
 cdef void run_image(
@@ -313,11 +390,15 @@ cdef void run_image(
     cdef char *y_row
     cdef Place places[PLACES]
     cdef Tile tile
-    # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache.
-    chunk = (down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES
-    chunk = divide_up(job.blocks, max(1, divide_up(chunk, shared)))
+    # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache, or
+    # the next tile in the first one.
+    parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
+    if job.parted:
+        parts = max(parts, job.channels * job.itemsize // TOGETHER_BYTES)
+    chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
+    tile.x_output = across.step * tile.x_column
     tile.y_row = down.phases * down.y
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
@@ -353,6 +434,10 @@ cdef void run_image(
             )
             block += chunk
         return
+    if job.beside:
+        begin = run_beside(job, &tile, chunk, blocks, x, y, begin, end)
+        if begin == end:
+            return
     phase = done = 0
     while True:
         found = find_places(job, &tile, places, first, last, &phase, &done)

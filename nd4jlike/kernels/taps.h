@@ -24,6 +24,8 @@ typedef struct {
 typedef struct {
     /* Bytes. */
     ptrdiff_t x_row, x_column, y_row, y_column;
+    /* Bytes from the inputs of an output to those of the next one of a tile. */
+    ptrdiff_t x_output;
     /* Input rows that the upper output row alone, both, and the lower one alone reach. */
     Range upper, both, lower;
     /* Input rows from the first tap of the upper output row to that of the lower one. */
@@ -262,12 +264,14 @@ WORD void whole_tile(
     const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
     const int rows, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
+    /* Without a stride columns are side by side, while taps are dilated: input `column` is that of a tap for an output, which share none. */
+    const int beside = stride == 0;
     const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
     const vi32 index = spread ? how[SPREAD_INDEX] : (vi32){0};
     const ptrdiff_t sources = spread ? how[SPREAD_SOURCE][1] : 0;
     vf32 sums[TALL_ROWS(WIDE_TILE) * WIDE_TILE];
     const Steps steps = steps_of(tile->x_column);
-    const int last = (columns - 1) * stride + taps - 1, reach = (rows - 1) * stride + taps;
+    const int last = beside ? columns * taps - 1 : (columns - 1) * stride + taps - 1, down_step = beside ? 1 : stride, reach = (rows - 1) * down_step + taps;
     x += spread ? how[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
 #pragma GCC unroll 32
     for (int output = 0; output < rows * columns; output++)
@@ -279,13 +283,14 @@ WORD void whole_tile(
         const char *from = x;
 #pragma GCC unroll 32
         for (int column = 0; column <= last; column++) {
-            const char *cell = step_to(&from, steps, column);
-            if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
+            const char *cell = beside ? from + column / columns * steps.one + column % columns * tile->x_output : step_to(&from, steps, column);
+            if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, taps, last)) && (outside >> column & 1))
                 continue;
             vf32 value = load_cell(cell, index, sources, spread, element);
 #pragma GCC unroll 32
             for (int output = 0; output < rows * columns; output++) {
-                const int down = row - output / columns * stride, across = column - output % columns * stride;
+                const int down = row - output / columns * down_step;
+                const int across = !beside ? column - output % columns * stride : column % columns == output % columns ? column / columns : -1;
                 if (down >= 0 && down < taps && across >= 0 && across < taps)
                     sums[output] += value * block[1 + down * taps + across];
             }
@@ -436,6 +441,11 @@ enum {
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
+/* Two columns side by side of a dilated filter: places inside, and at the edges. */
+TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32)
+TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
+static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
+
 /* By taps. */
 #if VECTOR_BYTES == 64
 IMAGE_TILE(image_3, 3)
@@ -520,7 +530,7 @@ static void run_tiles(
 {
     const ptrdiff_t whole = end < tile->whole_blocks ? end : tile->whole_blocks, first = begin == 0 && tile->back ? 1 : begin;
     const ptrdiff_t shift = first ? tile->back : 0, x_first = tile->spread ? 0 : first * tile->x_block - shift, x_tail = tile->spread ? 0 : tile->x_tail;
-    for (; count > 0; count--, x += columns * tile->stride * tile->x_column, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
+    for (; count > 0; count--, x += columns * tile->x_output, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
         if (begin < first)
             one(tile, blocks, x, y, LANES, 1);
         if (first < whole)
