@@ -41,6 +41,7 @@ cdef class ShapeDescriptor:
     cdef readonly Py_ssize_t ews
     cdef Py_hash_t _hash
     cdef ShapeDescriptor _plain  # what `exploded` made
+    cdef ShapeDescriptor _typed  # what `astype` made last
 
     cdef tuple key(self)
     cpdef Py_ssize_t allocLength(self) except -1

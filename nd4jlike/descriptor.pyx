@@ -3,7 +3,7 @@
 cimport cython
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SetItem
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 import itertools
 import math
@@ -25,13 +25,17 @@ cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
     int PySlice_Unpack(object key, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step) noexcept
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
 cdef extern from *:
     bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
     bint add_overflows "__builtin_add_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
 
-cdef object SMALL = 1 << 62
 cdef object ZERO = 0
+
+# What is the same in most descriptors, by rank.
+cdef list NO_PADDING = [(0,) * rank for rank in range(MAX_RANK + 1)]
+cdef list IN_ORDER = [tuple(range(rank)) for rank in range(MAX_RANK + 1)]
 
 cdef dict ORDER_CODES = {"c": 99, "f": 102}  # the letters' ASCII codes, as libnd4j stores them
 
@@ -152,10 +156,15 @@ cdef Py_ssize_t as_ssize(object value, str what) except? -1:
 
 cdef bint is_sizes(object values):
     """Whether `values` is a tuple of small int already."""
+    cdef long long number
+    cdef int overflow
     if type(values) is not tuple:
         return False
     for value in <tuple> values:
-        if type(value) is not int or not -SMALL < value < SMALL:
+        if type(value) is not int:
+            return False
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow or not -(PY_SSIZE_T_MAX // 2) <= number <= PY_SSIZE_T_MAX // 2:
             return False
     return True
 
@@ -247,11 +256,14 @@ cdef int derive(ShapeDescriptor self, object dtype, str order) except -1:
     """Everything that follows from rank, shape, strides, axes, paddings, their offsets, blocks and offset in `self.layout`; checks the figures."""
     cdef Layout *layout = &self.layout
     cdef Py_ssize_t low, high, product, count = 1
-    cdef bint padded = False, fits = True
+    cdef Py_ssize_t axes[MAX_RANK]
+    cdef bint padded = False, fits = True, in_order = True
     cdef int i
     layout.itemsize = dtype.itemsize
     layout.length = 1
     for i in range(layout.rank):
+        axes[i] = layout.axes[i]
+        in_order &= axes[i] == i
         padded |= layout.paddings[i] != 0
         product = block_product(layout, i)
         fits = fits and not add_overflows(layout.shape[i], layout.paddings[i], &layout.padded_shape[i])
@@ -267,7 +279,7 @@ cdef int derive(ShapeDescriptor self, object dtype, str order) except -1:
 
     self.shape = as_tuple(layout.shape, layout.rank)
     self.strides = as_tuple(layout.strides, layout.rank)
-    self.paddings = as_tuple(layout.paddings, layout.rank)
+    self.paddings = as_tuple(layout.paddings, layout.rank) if padded else <tuple> NO_PADDING[layout.rank]
     self.padding_offsets = as_tuple(layout.padding_offsets, layout.rank) if padded else self.paddings
     if not fits:
         raise LayoutError(
@@ -281,7 +293,7 @@ cdef int derive(ShapeDescriptor self, object dtype, str order) except -1:
             ShapeStatus.OUT_OF_BUFFER,
         )
     self.padded_shape = as_tuple(layout.padded_shape, layout.rank) if padded or layout.block_count else self.shape
-    self.axes = tuple([layout.axes[i] for i in range(layout.rank)])
+    self.axes = <tuple> IN_ORDER[layout.rank] if in_order else as_tuple(axes, layout.rank)
     self.inner_blocks = tuple([(layout.block_axes[i], layout.block_sizes[i]) for i in range(layout.block_count)]) if layout.block_count else ()
     self.dtype = dtype
     # The letter follows from the axes, where these tell.
@@ -1093,10 +1105,18 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> ShapeDescriptor("float32", "c", (3, 4)).astype("int8")
         ShapeDescriptor('int8', 'c', (3, 4))
         """
-        return make_descriptor(
-            dtypes.dtype(dtype), self.order, self.axes, self.shape, self.strides, self.ews, self.layout.offset, self.paddings, self.padding_offsets,
-            self.inner_blocks,
-        )
+        cdef ShapeDescriptor made = self._typed
+        element = dtypes.dtype(dtype)
+        if self.dtype is element:
+            return self
+        if made is not None and made.dtype is element:
+            return made
+        made = ShapeDescriptor.__new__(ShapeDescriptor)
+        memcpy(&made.layout, &self.layout, sizeof(Layout))
+        derive(made, element, self.order)
+        made.ews = self.ews
+        self._typed = made
+        return made
 
     def indices_at(self, offset):
         """Find the logical indices of the elements at a physical offset: the inverse of `offset_of`.

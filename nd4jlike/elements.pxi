@@ -12,7 +12,7 @@ cdef class _Elements:
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         dtype = self.descriptor.dtype
-        export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, b"H" if isinstance(dtype, dtypes.BFloat16) else FORMATS[dtype.char])
+        export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, b"H" if dtype is BFLOAT16 else FORMATS[dtype.char])
         view.obj = self
 
     def __releasebuffer__(self, Py_buffer *view):
@@ -28,10 +28,17 @@ cdef object elements(NdArray array):
     exporter.buffer = array.buffer
     exporter.descriptor = array.descriptor.exploded() if array.descriptor.layout.block_count else array.descriptor
     exporter.readonly = array.readonly
-    shown = np.asarray(exporter)
-    if array.buffer.owner is None:  # a cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not
+    shown = AS_NUMPY(exporter)
+    if refers_to_nothing(array.buffer.owner):  # a cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not
         array.shown = shown
     return shown
+
+
+cdef bint refers_to_nothing(object owner):
+    """Whether memory is our own, bytes, or an array of NumPy's that has its elements from nobody else."""
+    while type(owner) is NDARRAY:
+        owner = owner.base
+    return owner is None or type(owner) is bytes or type(owner) is bytearray
 
 
 cdef object flat_cells(NdArray array):
@@ -85,15 +92,15 @@ cdef object picked(object values, object key, shape):
 cdef object encoded(object dtype, object value):
     """`value` as NumPy can write it into `elements`: bfloat16 rounded to its bits."""
     if isinstance(value, NdArray):
-        value = (<NdArray> value).to_numpy() if not isinstance((<NdArray> value).descriptor.dtype, dtypes.BFloat16) else decoded(value)
-    if isinstance(dtype, dtypes.BFloat16):
+        value = (<NdArray> value).to_numpy() if (<NdArray> value).descriptor.dtype is not BFLOAT16 else decoded(value)
+    if dtype is BFLOAT16:
         values = np.asarray(value)
         if values.dtype.name == "bfloat16":
             return values.view(np.uint16)
         if values.dtype.kind not in "fiub":
             raise DTypeError(f"cannot write {values.dtype} values to a bfloat16 array")
         return dtypes.float32_to_bfloat16(values.astype(np.float32))
-    if dtype == np.bool_ and not isinstance(value, (bool, np.bool_)):
+    if dtype.kind == "b" and not isinstance(value, (bool, np.bool_)):
         values = np.asarray(value)
         if values.dtype.kind in "iu" and ((values == 0) | (values == 1)).all():
             return values.astype(np.bool_)
@@ -148,7 +155,7 @@ cdef int convert(NdArray source, NdArray target) except -1:
         convert(source, between)
         convert(between, target)
     elif source.descriptor.inner_blocks == target.descriptor.inner_blocks and source.descriptor.exploded().layout.length == source.descriptor.layout.length:
-        np.copyto(elements(target), elements(source), casting="unsafe")
+        elements(target)[...] = elements(source)
     else:
         transfer(as_ndarray(gathered(source).astype(to_type)), target, BITS)
     return 0
@@ -212,24 +219,8 @@ cdef object scalar_at(NdArray array, Py_ssize_t offset):
     cdef object dtype = array.descriptor.dtype
     cdef uint32_t bits
     cdef float value
-    cdef int number
-    if isinstance(dtype, dtypes.BFloat16):
+    if dtype is BFLOAT16:
         bits = <uint32_t> (<const uint16_t *> cell)[0] << 16
         memcpy(&value, &bits, sizeof(value))
         return np.float32(value)
-    number = dtype.num  # NumPy's: 0 bool, 1 to 10 integers, the odd ones signed, 11 float32, 12 float64
-    if number == 11:
-        return dtype.type((<const float *> cell)[0])
-    if number == 12:
-        return dtype.type((<const double *> cell)[0])
-    if number == 0:
-        return dtype.type(cell[0] != 0)
-    if number > 12:
-        return np.frombuffer(cell[:itemsize], dtype)[0]
-    if itemsize == 1:
-        return dtype.type(<int64_t> (<const int8_t *> cell)[0] if number & 1 else <int64_t> (<const uint8_t *> cell)[0])
-    if itemsize == 2:
-        return dtype.type(<int64_t> (<const int16_t *> cell)[0] if number & 1 else <int64_t> (<const uint16_t *> cell)[0])
-    if itemsize == 4:
-        return dtype.type(<int64_t> (<const int32_t *> cell)[0] if number & 1 else <int64_t> (<const uint32_t *> cell)[0])
-    return dtype.type((<const int64_t *> cell)[0]) if number & 1 else dtype.type((<const uint64_t *> cell)[0])
+    return np.frombuffer(PyMemoryView_FromMemory(<char *> cell, itemsize, PyBUF_READ), dtype)[0]

@@ -17,7 +17,7 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -50,7 +50,7 @@ cdef enum:
 
 cdef ShapeDescriptor NOTHING = ShapeDescriptor("float32", "c", (0,))
 cdef Buffer NO_BYTES = allocate(0, 0, ALIGNMENT, True)
-cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, codes = dtypes.codes
+cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, AS_NUMPY = np.asarray, codes = dtypes.codes
 
 
 cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
@@ -246,7 +246,7 @@ cdef NdArray as_ndarray(object x):
     cdef int i
     if isinstance(x, NdArray):
         return x
-    array = x if type(x) is NDARRAY else np.asarray(x)
+    array = x if type(x) is NDARRAY else AS_NUMPY(x)
     row = codes(array.dtype)
     if row.dtype is BFLOAT16:
         array = array.view(np.uint16)  # NumPy exports no buffer of the types that others register
@@ -413,7 +413,7 @@ cdef class NdArray(_Operators):
     @property
     def T(self):  # noqa: N802
         """The view with all axes reversed."""
-        return self.permute(tuple(range(self.ndim - 1, -1, -1)))
+        return view_of(self, self.descriptor.permute(tuple(range(self.descriptor.layout.rank - 1, -1, -1))))
 
     def hosting_array(self):
         """Show the padded buffer itself as an array, padding included.
@@ -556,13 +556,15 @@ cdef class NdArray(_Operators):
             rows = np.frombuffer((<const char *> walk.found)[:walk.found_count * (layout.rank + 2) * <Py_ssize_t> sizeof(Py_ssize_t)], np.intp)
         finally:
             free(walk.found)
-        rows = rows.reshape(-1, layout.rank + 2)
-        rows = rows[np.argsort(rows[:, 0])]
         dtype = self.descriptor.dtype
         unit = dtypes.bits_dtype(dtype)
-        expected = np.frombuffer(int(bits).to_bytes(8, "little")[:layout.itemsize], unit)
+        expected = np.frombuffer((<object> bits).to_bytes(8, "little"), unit, 1)
+        if not walk.found_count and dtype is not BFLOAT16:
+            return PaddingReport(expected[0], where, walk.seen, (), (), rows, expected[:0])
+        rows = rows.reshape(-1, layout.rank + 2)
+        rows = rows[np.argsort(rows[:, 0])]
         values = flat_cells(self)[rows[:, 0]] if len(rows) else np.empty(0, unit)
-        if isinstance(dtype, dtypes.BFloat16):
+        if dtype is BFLOAT16:
             expected, values = dtypes.bfloat16_to_float32(expected), dtypes.bfloat16_to_float32(values)
         kinds = tuple(["tail" if kind == TAIL else "halo" for kind in rows[:, 1].tolist()])
         return PaddingReport(expected[0], where, walk.seen, kinds, tuple(map(tuple, rows[:, 2:].tolist())), rows[:, 0], values)
@@ -594,12 +596,13 @@ cdef class NdArray(_Operators):
         >>> nd.arange(3).to_numpy()
         array([0., 1., 2.], dtype=float32)
         """
-        carrier = dtypes.numpy_dtype(self.descriptor.dtype)
+        carrier = dtypes.numpy_dtype(self.descriptor.dtype) if self.descriptor.dtype is BFLOAT16 else None
         if self.descriptor.layout.block_count and copy is False:
             raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {self.descriptor!r}; reorder to a plain layout, or copy")
         if self.descriptor.layout.block_count or copy:
-            return np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape).view(carrier)
-        return elements(self).view(carrier)
+            made = np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape)
+            return made if carrier is None else made.view(carrier)
+        return elements(self).view() if carrier is None else elements(self).view(carrier)
 
     def __array__(self, dtype=None, copy=None):
         wanted = None if dtype is None else np.dtype(dtype)
@@ -711,22 +714,28 @@ cdef class NdArray(_Operators):
                 index[axis] += layout.shape[axis] if index[axis] < 0 else 0
                 axis += 1
             else:
-                return scalar_at(self, offset_of_index(layout, index))
+                if layout.block_count or self.descriptor.dtype is BFLOAT16:
+                    return scalar_at(self, offset_of_index(layout, index))
+                return elements(self)[key]
+        if key is Ellipsis:
+            return view_of(self, self.descriptor)
         if is_selection(key):
             values = gathered(self) if layout.block_count else elements(self)
             values = picked(values, key, self.descriptor.shape)
             part = unwritten(ShapeDescriptor(self.descriptor.dtype, "c", values.shape))
-            np.copyto(elements(part), values)
+            elements(part)[...] = values
             return part
         part = view_of(self, select(self.descriptor, key))
-        if part.descriptor.layout.rank or key is Ellipsis or (isinstance(key, tuple) and any([k is Ellipsis for k in key])):
+        if part.descriptor.layout.rank or (isinstance(key, tuple) and any([k is Ellipsis for k in key])):
             return part
         return scalar_at(part, part.descriptor.layout.offset)
 
     def __setitem__(self, key, value):
         cdef ShapeDescriptor part = None
         kind = self.descriptor.dtype.kind
-        if (type(value) is int and kind in "iuf" or type(value) is float and kind == "f") and not self.readonly and not self.descriptor.layout.block_count:
+        if not self.readonly and not self.descriptor.layout.block_count and (
+            type(value) is int and kind in "iuf" or type(value) is float and kind == "f" or type(value) is NDARRAY and value.dtype is self.descriptor.dtype
+        ):
             try:
                 elements(self)[key] = value  # NumPy casts these as `assign` does
                 return
@@ -738,6 +747,9 @@ cdef class NdArray(_Operators):
         if is_selection(key):
             assign(self, value, picked(selected_cells(self.descriptor, Ellipsis), key, self.descriptor.shape))
             return
+        if key is Ellipsis:
+            assign(self, value)
+            return
         try:
             part = select(self.descriptor, key)
         except UnsupportedLayoutError:
@@ -745,7 +757,7 @@ cdef class NdArray(_Operators):
         if part is None:
             assign(self, value, selected_cells(self.descriptor, key))
         else:
-            assign(self if part.layout.rank and key is Ellipsis else view_of(self, part), value)
+            assign(view_of(self, part), value)
 
     def permute(self, axes, *more):
         """View the array with its axes in another order.
@@ -1035,6 +1047,11 @@ cdef class NdArray(_Operators):
         (3.0, 3.0, 0.0)
         """
         shape = self.descriptor.shape
+        if not self.descriptor.layout.block_count and self.descriptor.dtype is not BFLOAT16:
+            try:
+                return elements(self).item(*index)
+            except (IndexError, TypeError, ValueError):
+                pass  # what is wrong with the index is told below
         key = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
         if not key and self.size != 1:
             raise _NoNumberError(f"an array of {self.size} elements is not one number: shape={shape}")
@@ -1062,7 +1079,7 @@ cdef class NdArray(_Operators):
         >>> nd.reorder(nd.arange(4).reshape(2, 2), "Ba8b").tolist()
         [[0.0, 1.0], [2.0, 3.0]]
         """
-        return (decoded(self) if isinstance(self.descriptor.dtype, dtypes.BFloat16) else gathered(self)).tolist()
+        return (decoded(self) if self.descriptor.dtype is BFLOAT16 else gathered(self)).tolist()
 
     def tobytes(self, order="C"):
         """Return the bytes of the elements, by default in c order, without padding.
@@ -1118,7 +1135,7 @@ cdef class NdArray(_Operators):
 
     def __repr__(self):
         cdef ShapeDescriptor layout = self.descriptor
-        values = decoded(self) if isinstance(layout.dtype, dtypes.BFloat16) else gathered(self)
+        values = decoded(self) if layout.dtype is BFLOAT16 else gathered(self)
         parts = [np.array2string(values, separator=", ", prefix="NdArray(", threshold=100), f"shape={layout.shape}", f"dtype={layout.dtype}"]
         if layout.rank:
             parts.append(f"layout={layout.tag!r}" if layout.tag is not None else f"strides={layout.strides}")

@@ -23,6 +23,8 @@ cdef enum:
     MANY = 4096  # elements
     SHORT_ROW = 4096  # bytes
 
+cdef object ADD = np.add, SUBTRACT = np.subtract, MULTIPLY = np.multiply, DIVIDE = np.true_divide, POWER = np.power, GENERIC = np.generic
+
 cdef dict _padding_results = {}
 cdef dict _results = {}  # ufunc and types of its operands: the element type of the result
 
@@ -33,7 +35,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
     cdef bint tailed
     cdef NdArray model = None, target
     cdef list views = [], types = [ufunc]
-    if ufunc.nout != 1 or ufunc.signature is not None or ufunc in NEEDS_DENSE:
+    if ufunc.nout != 1 or ufunc.signature is not None:
         return NotImplemented
     for x in inputs:
         if isinstance(x, NdArray):
@@ -48,11 +50,13 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
         elif type(x) is int or type(x) is float:
             types.append(type(x))
             views.append(x)
-        elif isinstance(x, np.generic) or (type(x) is np.ndarray and model is not None and is_broadcast(x.shape, &model.descriptor.layout)):
+        elif isinstance(x, GENERIC) or (type(x) is NDARRAY and model is not None and is_broadcast(x.shape, &model.descriptor.layout)):
             types.append(x.dtype)
             views.append(x)
         else:
             return NotImplemented
+    if ufunc in NEEDS_DENSE and not (is_run(&model.descriptor.layout, False) and out is None):
+        return NotImplemented
     dtype = None
     if out is not None:
         if not isinstance(out, NdArray) or not is_simple(out, model) or (<NdArray> out).readonly:
@@ -65,7 +69,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
         dtype = _results.get(key)
         if dtype is None:
             try:
-                dtype = dtypes.dtype(ufunc(*[np.empty(0, view.dtype) if type(view) is np.ndarray else view for view in views]).dtype)
+                dtype = dtypes.dtype(ufunc(*[np.empty(0, view.dtype) if type(view) is NDARRAY else view for view in views]).dtype)
             except DTypeError:  # NumPy's own types are for NumPy's arrays
                 return NotImplemented
             if len(_results) >= 1000:
@@ -157,7 +161,7 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
         return NotImplemented
     for x in inputs if out is None else (*inputs, out):
         if not isinstance(x, NdArray):
-            if type(x) is np.ndarray:
+            if type(x) is NDARRAY:
                 return NotImplemented
         elif not is_twin(x, &model.descriptor.layout):
             return NotImplemented
@@ -181,7 +185,7 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
 cdef bint is_simple(NdArray x, NdArray model):
     """Whether NumPy has a view of the cells of `x`, and its shape and blocks are those of `model`, if there is one."""
     cdef ShapeDescriptor layout = x.descriptor
-    if layout.layout.rank == 0 or not isinstance(layout.dtype, np.dtype):
+    if layout.layout.rank == 0 or layout.dtype is BFLOAT16:
         return False
     return model is None or x is model or same_extents(&layout.layout, &model.descriptor.layout)
 
@@ -237,48 +241,53 @@ cdef object compare(object ufunc, object a, object b):
 
 cdef object reduced(NdArray x, str name, object out, dict options, dict arguments):
     """A reduction: NumPy's method of this name where it has a view of the elements, else its function."""
-    if out is not None or options or x.descriptor.layout.block_count or not isinstance(x.descriptor.dtype, np.dtype):
+    if out is not None or options or x.descriptor.layout.block_count or x.descriptor.dtype is BFLOAT16:
         return getattr(np, name)(x, out=out, **arguments, **options)
     found = getattr(elements(x), name)(**arguments)
-    return elementwise_rules()._known(found) if type(found) is np.ndarray else found
+    if type(found) is not NDARRAY:
+        return found
+    try:
+        return as_ndarray(found)
+    except DTypeError:  # NumPy's own types are for NumPy's arrays
+        return found
 
 
 cdef class _Operators:
     def __add__(self, other):
-        return operate(np.add, self, other)
+        return operate(ADD, self, other)
 
     def __radd__(self, other):
-        return operate(np.add, other, self)
+        return operate(ADD, other, self)
 
     def __iadd__(self, other):
-        return operate_in_place(np.add, self, other)
+        return operate_in_place(ADD, self, other)
 
     def __sub__(self, other):
-        return operate(np.subtract, self, other)
+        return operate(SUBTRACT, self, other)
 
     def __rsub__(self, other):
-        return operate(np.subtract, other, self)
+        return operate(SUBTRACT, other, self)
 
     def __isub__(self, other):
-        return operate_in_place(np.subtract, self, other)
+        return operate_in_place(SUBTRACT, self, other)
 
     def __mul__(self, other):
-        return operate(np.multiply, self, other)
+        return operate(MULTIPLY, self, other)
 
     def __rmul__(self, other):
-        return operate(np.multiply, other, self)
+        return operate(MULTIPLY, other, self)
 
     def __imul__(self, other):
-        return operate_in_place(np.multiply, self, other)
+        return operate_in_place(MULTIPLY, self, other)
 
     def __truediv__(self, other):
-        return operate(np.true_divide, self, other)
+        return operate(DIVIDE, self, other)
 
     def __rtruediv__(self, other):
-        return operate(np.true_divide, other, self)
+        return operate(DIVIDE, other, self)
 
     def __itruediv__(self, other):
-        return operate_in_place(np.true_divide, self, other)
+        return operate_in_place(DIVIDE, self, other)
 
     def __floordiv__(self, other):
         return operate(np.floor_divide, self, other)
@@ -359,13 +368,13 @@ cdef class _Operators:
         return operate(np.divmod, other, self)
 
     def __pow__(self, other, modulo):
-        return NotImplemented if modulo is not None else operate(np.power, self, other)
+        return NotImplemented if modulo is not None else operate(POWER, self, other)
 
     def __rpow__(self, other, modulo):
-        return NotImplemented if modulo is not None else operate(np.power, other, self)
+        return NotImplemented if modulo is not None else operate(POWER, other, self)
 
     def __ipow__(self, other):
-        return operate_in_place(np.power, self, other)
+        return operate_in_place(POWER, self, other)
 
     def __neg__(self):
         return np.negative(self)

@@ -78,7 +78,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
     cdef Py_ssize_t plain_strides[MAX_RANK]
     cdef Py_ssize_t start, stop, step, count, product, n
     cdef int wanted = 0, axis = 0, rank = 0, i, place, later
-    cdef bint ellipsis = False, empty = self.is_empty, reading
+    cdef bint ellipsis = False, empty = layout.length == 0, reading
     for k in keys:
         if k is Ellipsis:
             if ellipsis:
@@ -90,7 +90,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
         wanted = len([k for k in keys if k is not None and k is not Ellipsis])
         raise OutOfRangeError(f"{wanted} indices for {layout.rank} axes, and at most one Ellipsis: key={key!r}, shape={self.shape}")
     if not ellipsis and wanted < layout.rank:
-        keys = (*keys, Ellipsis)
+        keys += (Ellipsis,)
 
     part.offset = layout.offset
     for k in keys:
@@ -164,7 +164,10 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
             for axis in range(layout.rank):
                 stays[axis] = stays[axis] and not even[axis]
             if not remains_a_run(layout, stays):
-                raise not_in_place(self, next(axis for axis in range(layout.rank) if stays[axis]), key)
+                axis = 0
+                while not stays[axis]:
+                    axis += 1
+                raise not_in_place(self, axis, key)
         for i in range(layout.block_count):
             axis = layout.block_axes[i]
             if stays[axis]:
