@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "OnnxRuntime", "Reference", "TfliteMicro", "open_reference"]
+__all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "OnnxReference", "OnnxRuntime", "Reference", "TfliteMicro", "open_reference"]
 
-REFERENCES = ("auto", "tflite-micro", "litert", "onnxruntime")
+REFERENCES = ("auto", "tflite-micro", "litert", "onnxruntime", "onnx")
 
 _LARGEST_ARENA = 1 << 30
 
@@ -274,10 +274,47 @@ class OnnxRuntime(Reference):
         return cls(_one_node(cls.load("onnx"), layer, shape, copies), 0)
 
 
+class OnnxReference(Reference):
+    """The reference evaluator of the onnx package: NumPy's operations, of float64 too, which onnxruntime cannot convolve."""
+
+    package = "onnx"
+    extra = "onnx"
+    kernels = "onnx reference evaluator"
+
+    def __init__(self, content: bytes, tensor_bytes: int) -> None:
+        try:
+            self.evaluator = self.load("onnx.reference").ReferenceEvaluator(self.load("onnx").load_from_string(content))
+        except MissingLibraryError:
+            raise
+        except Exception as error:
+            raise self.refusal(error, "") from error
+
+    def set_inputs(self, values: Sequence[_Array]) -> None:
+        """Set the inputs of the model."""
+        self.fed = dict(zip(self.evaluator.input_names, values, strict=False))
+
+    def invoke(self) -> None:
+        """Run the model on the inputs that were set."""
+        self.values = dict(zip(self.evaluator.output_names, self.evaluator.run(None, self.fed), strict=True))
+
+    def tensor(self, index: Any) -> _Array:
+        """Copy a tensor of that name, as the last run left it."""
+        return np.array(self.values[index])
+
+    def output(self) -> _Array:
+        """Copy the first output of the last run."""
+        return self.tensor(self.evaluator.output_names[0])
+
+    @classmethod
+    def alone(cls, layer: OnnxLayer, shape: tuple[int, ...], copies: int = 1) -> Reference:
+        """Load a model of one layer."""
+        return cls(_one_node(cls.load("onnx"), layer, shape, copies), 0)
+
+
 # By format of the model, then by name.
 _PACKAGES: dict[str, dict[str, type[Reference]]] = {
     "tflite": {"tflite-micro": TfliteMicro, "litert": LiteRt},
-    "onnx": {"onnxruntime": OnnxRuntime},
+    "onnx": {"onnxruntime": OnnxRuntime, "onnx": OnnxReference},
 }
 
 
@@ -288,7 +325,7 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
     ----------
     model : TfliteModel or OnnxModel
         The model.
-    reference : {"auto", "tflite-micro", "litert", "onnxruntime"}
+    reference : {"auto", "tflite-micro", "litert", "onnxruntime", "onnx"}
         ``"auto"``: the first that can run it.
 
     Returns
@@ -313,6 +350,9 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
     # tflite-micro loads uint8 layers and fails when they run.
     if reference == "auto" and "tflite-micro" in names and any(layer.dtype == "uint8" for layer in model.layers):
         names.remove("tflite-micro")
+    # Slow, and of integers not what anybody runs.
+    if reference == "auto" and "onnx" in names and not any(layer.dtype == "float64" for layer in model.layers):
+        names.remove("onnx")
     for name in names:
         try:
             return packages[name](model.content, model.tensor_bytes)

@@ -1133,6 +1133,9 @@ cdef class NdArray(_Operators):
             raise ValueError(f"the truth of an array of {self.size} elements is ambiguous: shape={self.descriptor.shape}")
         return bool(self.item())
 
+    def __format__(self, spec):
+        return object.__format__(self, spec) if self.descriptor.layout.rank else format(self[()], spec)
+
     def __repr__(self):
         cdef ShapeDescriptor layout = self.descriptor
         values = decoded(self) if layout.dtype is BFLOAT16 else gathered(self)

@@ -44,8 +44,6 @@ TIMING = (
     "call_microseconds is plan(x, out=y) with one input, as Python calls it"
 )
 
-# Half a unit in the last place of 1.0: the relative error of one float32 operation.
-_UNIT_ROUNDOFF = 2.0**-24
 _COPIES = 5
 # Of images, where a model leaves them open.
 _OPEN_EXTENT = 64
@@ -119,14 +117,14 @@ class LayerReport:
     elements : int
         Compared outputs.
     mismatches : int
-        Outputs that differ: at all for integers; by more than float32 rounding explains for float32. Cells of a fused PAD's output that
+        Outputs that differ: at all for integers; by more than rounding explains for floats. Cells of a fused PAD's output that
         the padded array does not equal count, too.
     first_mismatch : Mismatch or None
         The first of them.
     largest_difference : float
         Largest absolute difference from the reference.
     relative_error_float64, relative_error_reference : float or None
-        Largest difference from a float64 computation and from the reference, over the largest output of the layer; None for integers.
+        Largest difference from a float64 computation (for float64: long double) and from the reference, over the layer's largest output; None for integers.
     microseconds, reference_microseconds, ratio : float
         Of one input in the kernels, see `TIMING`; the ratio is reference over here.
     call_microseconds : float
@@ -263,12 +261,13 @@ def _verdict(rows: Sequence[LayerReport]) -> str:
     for dtype in dict.fromkeys(row.dtype for row in quantized):
         alike = [row for row in quantized if row.dtype == dtype]
         parts.append(f"bit-exact: all {sum(row.elements for row in alike)} outputs of {len(alike)} {dtype} layers")
-    if floats:
-        exact = max(row.relative_error_float64 or 0.0 for row in floats)
-        reference = max(row.relative_error_reference or 0.0 for row in floats)
+    for dtype in dict.fromkeys(row.dtype for row in floats):
+        alike = [row for row in floats if row.dtype == dtype]
+        exact = max(row.relative_error_float64 or 0.0 for row in alike)
+        reference = max(row.relative_error_reference or 0.0 for row in alike)
         parts.append(
-            f"within float32 rounding: all {sum(row.elements for row in floats)} outputs of {len(floats)} float32 layers, "
-            f"largest relative error {exact:.2g} against float64, {reference:.2g} against the reference"
+            f"within {dtype} rounding: all {sum(row.elements for row in alike)} outputs of {len(alike)} {dtype} layers, "
+            f"largest relative error {exact:.2g} against {'long double' if dtype == 'float64' else 'float64'}, {reference:.2g} against the reference"
         )
     return "; ".join(parts)
 
@@ -558,7 +557,7 @@ class _Tally:
         return self._alone[1].output()
 
     def _wrong_floats(self, result: _Array, expected: _Array, difference: _Array) -> _Array:
-        exact, bound = _float64(self.fused, self.seen, result.shape)
+        exact, bound = _exactly(self.fused, self.seen, result.shape)
         error = np.abs(result - exact)
         same = (result == expected) | (np.isnan(result) & np.isnan(expected))
         largest = float(np.max(np.abs(exact), initial=0.0, where=np.isfinite(exact))) or 1.0
@@ -688,10 +687,11 @@ def _accumulator(layer: _Layer, run: Callable[[_Layer], _Array], index: tuple[in
     return known
 
 
-def _float64(layer: _Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Compute the layer in float64, and how far from it any order of float32 operations may end: K products and K sums, each rounded once."""
+def _exactly(layer: _Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[_Array, _Array]:
+    """Compute the layer in a wider type, and how far from it any order of operations may end: K products and K sums, each rounded once; halves the result."""
+    wide, narrow = (np.longdouble, np.float64) if layer.dtype == "float64" else (np.float64, np.float32)
     axes = AXES[layer.data_format]
-    padded, taps = x.astype(np.float64).transpose(axes), []
+    padded, taps = x.astype(wide).transpose(axes), []
     made = tuple(output_shape[axis] for axis in axes)
     for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):
         sides = _beyond(layer, axis - 1, padded.shape[axis], made[axis])
@@ -699,16 +699,21 @@ def _float64(layer: _Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[n
         taps.append([slice(t * dilation, t * dilation + (made[axis] - 1) * stride + 1, stride) for t in range(kernel)])
 
     shape = (*made[:3], layer.channels, layer.multiplier)
-    bias = np.zeros(1) if layer.bias is None else layer.bias.astype(np.float64).reshape(layer.channels, layer.multiplier)
-    total, magnitude = np.zeros(shape) + bias, np.zeros(shape) + np.abs(bias)
-    for row, weights in zip(taps[0], layer.weights.astype(np.float64), strict=True):
+    bias: _Array = np.zeros(1, wide) if layer.bias is None else layer.bias.astype(wide).reshape(layer.channels, layer.multiplier)
+    total: _Array = np.zeros(shape, wide) + bias
+    magnitude: _Array = np.zeros(shape, wide) + np.abs(bias)
+    for row, weights in zip(taps[0], layer.weights.astype(wide), strict=True):
         for column, weight in zip(taps[1], weights, strict=True):
             term = padded[:, row, column, :, None] * weight
             total += term
             magnitude += np.abs(term)
     operations = len(taps[0]) * len(taps[1]) + 1
     # The second term: what a processor that flushes denormal numbers to zero may lose.
-    bound = operations * _UNIT_ROUNDOFF / (1 - operations * _UNIT_ROUNDOFF) * magnitude + operations * float(np.finfo(np.float32).tiny)
+    unit = float(np.finfo(narrow).eps) / 2
+    bound = operations * unit / (1 - operations * unit) * magnitude + operations * np.finfo(narrow).tiny
+    if layer.dtype == "float16":
+        half = np.finfo(np.float16)
+        bound += float(half.eps) / 2 * (np.abs(total) + bound) + float(half.smallest_subnormal) / 2
     low, high = ACTIVATIONS[layer.activation]
     back = np.argsort(axes)
     return np.clip(total, low, high).reshape(made).transpose(back), bound.reshape(made).transpose(back)

@@ -210,6 +210,13 @@ def computed(name, kind, shape, **options):
     return model
 
 
+def of_integers():
+    model = conv(bias=False)
+    model.constants = []
+    model.constant("w", np.zeros((3, 1, 3, 3), "int32"))
+    return model
+
+
 def integer():
     model = tiny_onnx.Model()
     model.input("x", "uint8", (1, 3, 5, 5))
@@ -220,8 +227,7 @@ def integer():
 SKIPPED = {
     "1-D": (lambda: conv(shape=(1, 3, 9), kernel=(3,)), r"it is a 1-D convolution, weights \(3, 1, 3\); only 2-D ones"),
     "3-D": (lambda: conv(shape=(1, 3, 5, 5, 5), kernel=(3, 3, 3)), r"it is a 3-D convolution"),
-    "float64": (lambda: conv("float64"), "weights of float64; float32, and int8 or uint8 with scales"),
-    "float16": (lambda: conv("float16"), "weights of float16; float32, and int8 or uint8 with scales"),
+    "int32": (of_integers, "weights of int32; float16, float32, float64, and int8 or uint8 with scales"),
     "negative": (lambda: conv(pads=[1, -1, 0, 0]), r"pads \(1, -1, 0, 0\); four, none negative"),
     "lower": (
         lambda: conv(shape=(1, 3, "height", "width"), auto_pad="SAME_LOWER", strides=[2, 2]),

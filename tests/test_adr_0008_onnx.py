@@ -49,6 +49,38 @@ def test_d15_float_layers(geometry, tmp_path):
     assert row.relative_error_reference < 1e-6
 
 
+@pytest.mark.parametrize(("dtype", "reference", "unit"), [("float16", "onnxruntime", 2.0**-11), ("float64", "onnx", 2.0**-53)])
+@pytest.mark.parametrize("geometry", GEOMETRY[1:7:2], ids=",".join)
+def test_d4_other_floats(dtype, reference, unit, geometry, tmp_path):
+    """D4: float16 may be half a unit in its last place farther; of float64 the computation is in long double (D15: in the reference evaluator of onnx)."""
+    path = conv(dtype, **geometry).save(tmp_path)
+    report = verify(path, runs=2)
+    assert report.passed
+    assert report.reference.startswith(f"{reference} ")
+    assert report.verdict.startswith(f"within {dtype} rounding: all ")
+    (row,) = report.layers
+    assert (row.dtype, row.rounding) == (dtype, None)
+    assert unit / 100 < row.relative_error_float64 < 20 * unit
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(("bounds", "mismatches"), [(0.9, 0), (-0.9, 0), (4.1, 1), (-4.1, 1)])
+def test_d4_more_than_rounding_explains(dtype, bounds, mismatches):
+    """D4: an output is a mismatch if it is farther from the reference than rounding explains; that of float16 has half a unit more."""
+    (layer,) = depthwise_layers(conv(dtype).content())
+    tally = engine._Tally(layer, "xnnpack", interpreters.OnnxRuntime)
+    seen = np.random.default_rng(0).uniform(-1, 1, (1, 3, 9, 8)).astype(dtype)
+    exact, bound = engine._exactly(layer, seen, (1, 3, 7, 6))
+    expected = layer.plan()(seen).to_numpy()
+    expected[0, 1, 2, 3] = exact[0, 1, 2, 3] + bounds * bound[0, 1, 2, 3]
+    tally.add(seen, expected)
+    assert tally.mismatches == mismatches
+    terms = np.abs(layer.weights[:, :, 1, 0]) * np.abs(seen[0, 1, 2:5, 3:6])
+    magnitude = float(terms.sum() + np.abs(layer.bias[1]))
+    unit = float(np.finfo(dtype).eps) / 2
+    assert float(bound[0, 1, 2, 3]) < 1.1 * (unit * abs(float(exact[0, 1, 2, 3])) if dtype == "float16" else 10 * unit * magnitude)
+
+
 @pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize("geometry", GEOMETRY, ids=lambda geometry: ",".join(geometry) or "plain")
@@ -187,7 +219,7 @@ def test_d2_a_run_that_fails(tmp_path, capfd):
 
 def test_d2_other_interpreters(tmp_path):
     """D2: the interpreter is one of the format's."""
-    with pytest.raises(LayoutError, match=r"reference of \.onnx models must be one of auto, onnxruntime: 'litert'"):
+    with pytest.raises(LayoutError, match=r"reference of \.onnx models must be one of auto, onnxruntime, onnx: 'litert'"):
         verify(conv().save(tmp_path), reference="litert")
     assert verify(conv().save(tmp_path), runs=1, reference="onnxruntime").passed
 

@@ -210,7 +210,7 @@ def test_d4_float64_is_the_layer(tmp_path):
     tiny = tiny_models.depthwise("float32", (2, 6, 5, 2), (3, 2), 2, stride=(2, 1), dilation=(1, 2), activation="relu6")
     (layer,) = read_model(tiny_models.pack(tiny.model)).layers
     x = np.random.default_rng(0).standard_normal(layer.input_shape, "float32")
-    exact, bound = engine._float64(layer, x, layer.output_shape)
+    exact, bound = engine._exactly(layer, x, layer.output_shape)
     top, left = 0, 1  # SAME: (3-1)*2+3-6 = 1 row, below; 5-1+3-5 = 2 columns
     for n, i, j, c, m in np.ndindex(2, 3, 5, 2, 2):
         terms = [float(layer.bias[2 * c + m])]
@@ -227,7 +227,7 @@ def test_d4_more_than_rounding_is_a_mismatch(bounds, mismatches):
     """D4: a float32 output is a mismatch if it is farther from a float64 computation, or twice as far from the reference, than rounding explains."""
     tally = tally_of(tiny_models.depthwise("float32"))
     seen = np.random.default_rng(0).uniform(-1, 1, (1, 5, 6, 3)).astype("float32")
-    exact, bound = engine._float64(tally.layer, seen, (1, 5, 6, 3))
+    exact, bound = engine._exactly(tally.layer, seen, (1, 5, 6, 3))
     expected = exact.astype("float32")
     expected[0, 2, 3, 1] += bounds * bound[0, 2, 3, 1]
     tally.add(seen, expected)

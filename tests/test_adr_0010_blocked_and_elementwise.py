@@ -1263,3 +1263,16 @@ def test_d20_what_does_not_fit():
             x.item(*index)
     with pytest.raises(LayoutError, match="one value"):
         x.fill([1, 2, 3])
+
+
+def test_d22_an_array_without_axes_is_formatted_as_its_element():
+    """D22: one without axes is formatted as its element."""
+    for dtype in ("float32", "int8", "bfloat16", "bool"):
+        x = nd.zeros((), dtype)
+        x[...] = 1
+        element = np.float32(1) if dtype == "bfloat16" else np.dtype(dtype).type(1)
+        assert (f"{x}", f"{x:>8}") == (f"{element}", f"{element:>8}")
+    assert f"{nd.asarray(np.float64(np.pi)):.3f}" == "3.142"
+    assert f"{nd.arange(2)}" == str(nd.arange(2))
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{nd.arange(1):.3f}"

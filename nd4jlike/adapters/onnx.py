@@ -25,6 +25,7 @@ __all__ = ["DepthwiseLayer", "ModelInput", "OnnxModel", "depthwise_layers", "rea
 Sides = tuple[tuple[int, int], tuple[int, int]]
 
 _INTEGERS = ("int8", "uint8")
+_FLOATS = ("float16", "float32", "float64")
 # What reading a message whose fields contradict each other may raise.
 _DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
 
@@ -459,11 +460,12 @@ class _Reader:
             bias = self.weights(node.input[2])
             if bias is None:
                 raise _Skip(f"its bias ({node.input[2]}) must be a constant of the file, or one behind DequantizeLinear")
-        if weights.dtype != np.float32:
-            raise _Skip(f"weights of {weights.dtype}; float32, and int8 or uint8 with scales, are computed here")
+        dtype = str(weights.dtype)
+        if dtype not in _FLOATS:
+            raise _Skip(f"weights of {dtype}; {', '.join(_FLOATS)}, and int8 or uint8 with scales, are computed here")
         return {
-            "operator": "Conv", "input": node.input[0], "output": node.output[0], "dtype": "float32", "stored": weights,
-            "stored_dtype": "float32", "stored_zero_point": 0,
+            "operator": "Conv", "input": node.input[0], "output": node.output[0], "dtype": dtype, "stored": weights,
+            "stored_dtype": dtype, "stored_zero_point": 0,
             "bias": None if bias is None else _frozen(bias), "quantization": None,
         }  # fmt: skip
 
