@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import gc
 import itertools
 import math
 import pickle
@@ -1019,6 +1020,74 @@ def test_d21_plans_travel(dtype):
         assert other.dtype == plan.dtype == x.dtype
         assert found.tobytes() == expected.tobytes()
         assert found.descriptor == expected.descriptor
+
+
+def living_plans():
+    gc.collect()
+    return [thing for thing in gc.get_objects() if type(thing) is nd.DepthwiseConv2d]
+
+
+def test_d22_single_calls_are_remembered():
+    """D22: `depthwise_conv2d` remembers its last sixteen plans, of weights of up to 256 KiB that lie densely."""
+    x, weights, bias = random((1, 5, 6, 4), 1), random((3, 3, 4, 1), 2), random(4, 3)
+    for calls in (
+        [lambda: nd.depthwise_conv2d(x, weights, bias, stride=(1, 2), activation="relu")] * 3,
+        [lambda: nd.depthwise_conv2d(x, nd.asarray(weights.copy()), bias.copy())] * 3,
+        [lambda k=k: nd.depthwise_conv2d(x, weights + k) for k in range(40)],
+    ):
+        before = living_plans()
+        for call in calls:
+            call()
+        assert sum(all(plan is not other for other in before) for plan in living_plans()) == min(16, len(set(calls)))
+    del before
+    count = len(living_plans())
+    nd.depthwise_conv2d(np.ones((1, 2, 2, 65537), np.float32), np.ones((1, 1, 65537, 1), np.float32))
+    nd.depthwise_conv2d(x, weights[:, ::-1])
+    nd.depthwise_conv2d(x.astype(np.float64), weights.tolist())
+    assert len(living_plans()) == count
+
+
+def test_d22_what_changed_is_seen(monkeypatch):
+    """D22: by its arguments and by the bits of weights and bias, which are compared in each call: numbers that were changed in place are seen."""
+    x, weights, bias = random((1, 7, 6, 4), 1), random((3, 3, 4, 1), 2), random(4, 3)
+    sides, steps = [[1, 0], [0, 2]], np.array([1, 2])
+
+    def check(**options):
+        expected = nd.DepthwiseConv2d(weights, bias, **options)(x)
+        for _ in range(2):
+            assert nd.depthwise_conv2d(x, weights, bias, **options).tobytes() == expected.tobytes()
+
+    for array, place, value in ((weights, (2, 2, 3, 0), 9), (bias, 3, 9), (weights, ..., -0.0)):
+        for options in ({}, {"stride": 2}, {"stride": (2, 1)}, {"padding": sides}, {"stride": steps}, {"padding": ((1, 0), (0, 2)), "activation": "relu6"}):
+            check(**options)
+        array[place] = value
+        check()
+    sides[0][0], steps[0] = 3, 2
+    check(padding=sides)
+    check(stride=steps)
+    for options in ({"stride": True}, {"stride": (True, 1)}, {"threads": True}):
+        with pytest.raises(nd.LayoutError, match="must be an integer"):
+            nd.depthwise_conv2d(x, weights, bias, **options)
+    monkeypatch.setenv("ND4JLIKE_ISA", "mmx")
+    with pytest.raises(nd.IsaError, match="mmx"):
+        nd.depthwise_conv2d(x, weights, bias)
+
+
+def test_d22_numbers_of_other_types():
+    """D22: by its arguments and by the bits of weights and bias, which are compared in each call."""
+    ones, twos = np.ones((2, 2, 3, 1), np.int8), np.full((2, 2, 3, 1), 2, np.int8)
+    x = np.ones((1, 3, 3, 3), np.int8)
+    sums = nd.Quantization(input=(0.5, 0), weights=[0.25], output=None)
+    for _ in range(2):
+        for weights, factor in ((ones, 1), (twos, 2), (nd.asarray(ones), 1)):
+            assert (np.asarray(nd.depthwise_conv2d(x, weights, quantization=sums, padding="valid")) == 4 * factor).all()
+        with pytest.raises(nd.LayoutError, match="quantization belongs to"):
+            nd.depthwise_conv2d(x, ones, padding="valid")
+        for dtype in ("float16", "bfloat16", "float64"):
+            values = nd.ones((2, 2, 3, 1), dtype=dtype)
+            assert nd.depthwise_conv2d(nd.ones((1, 3, 3, 3), dtype=dtype), values, padding="valid").dtype == values.dtype
+        for weights in (nd.ones((2, 2, 3, 1), paddings=(0, 0, 5, 0)), nd.reorder(np.ones((2, 2, 3, 1), np.float32), "abCd2c")):
+            assert (np.asarray(nd.depthwise_conv2d(x.astype(np.float32), weights, padding="valid")) == 4).all()
 
 
 def test_d20_element_types_do_not_mix():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pkgutil
@@ -70,8 +71,12 @@ def available() -> tuple[str, ...]:
     >>> set(dispatch.available()) == set(dispatch.compiled()) & set(dispatch.supported())
     True
     """
-    here = supported()
-    return tuple(isa for isa in compiled() if isa in here)
+    return _common(compiled(), supported())
+
+
+@functools.cache
+def _common(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in others)
 
 
 def chosen() -> str:
