@@ -1,8 +1,9 @@
 """Gradients of a depthwise convolution: by its input, its weights and its bias (ADR 0018)."""
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY
-from libc.stdlib cimport free
+from libc.stdlib cimport free, getenv
 from libc.string cimport memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
@@ -67,6 +68,10 @@ cdef struct Phase:
     Problem problem
     # Elements from the first pixel of gradient and result to those of the phase; between its rows and columns in the result.
     Py_ssize_t x_offset, y_offset, row, column
+    # Which taps of the filter's rows and columns: the first, and from one to the next; where they lie, packed.
+    Py_ssize_t taps[2]
+    Py_ssize_t tap_steps[2]
+    Py_ssize_t packed_offset
 
 
 # The gradient by the input.
@@ -240,191 +245,241 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     cdef ShapeDescriptor layout = x if image is None else image.descriptor
     cdef NdArray by_input, by_weights, by_bias
     cdef NdArray sums_weights, sums_bias
-    axes = geometry.AXES[geometry.choice("data_format", data_format, tuple(geometry.AXES))]
+    cdef tuple key
+    cdef _Call call
+    cdef _Back back
+    geometry.choice("data_format", data_format, tuple(geometry.AXES))
     geometry.choice("weights_format", weights_format, tuple(geometry.WEIGHT_AXES))
     threads = geometry.integer("threads", threads, 1)
     needs = names_of(needs)
     if image is None and "weights" in needs:
         raise LayoutError(f"the gradient by the weights needs the elements of x: a ShapeDescriptor, needs={needs}")
-    check_plain("grad", source.descriptor, 4)
-    check_plain("x", layout, 4)
     weights = as_weights(weights)
-    filters = filters_that_fit(geometry.weight_readings(weights, weights_format), layout.shape[axes[3]], source.shape[axes[3]])
-    walk = walk_of((
-        filters.shape[:2], geometry.pair("stride", stride, 1), geometry.pair("dilation", dilation, 1), geometry.sides(padding),
-        (layout.shape[axes[1]], layout.shape[axes[2]]),
-    ))
-    figures = dict(zip(axes, (layout.shape[axes[0]], *walk.out, filters.shape[2])))
-    expected = tuple([figures[axis] for axis in range(4)])
-    if source.shape != expected:
-        raise LayoutError(f"grad must have the shape of the result, {expected} for x of shape {layout.shape}: {source.shape}")
-    shapes = (layout.shape, weights.shape, (filters.shape[2],))
-    by_input, by_weights, by_bias = outputs(out, needs, shapes, [("grad", source)] if image is None else [("grad", source), ("x", image)])
-    families = tables(isa)
+    key = (
+        source.descriptor, layout, weights.shape, geometry.pair("stride", stride, 1), geometry.pair("dilation", dilation, 1), geometry.sides(padding),
+        data_format, weights_format, isa if type(isa) is str else forced_isa() if isa is None else dispatch.downwards(isa)[0],
+    )
+    call = calls.get(key)
+    if call is None:
+        call = checked(key, weights)
+        if len(calls) >= CACHED:
+            calls.pop(next(iter(calls)), None)
+        calls[key] = call
+    by_input, by_weights, by_bias = outputs(out, needs, call.shapes, [("grad", source)] if image is None else [("grad", source), ("x", image)])
     if by_weights is None and "weights" in needs:
-        by_weights = unwritten(DescriptorType(SINGLE, "c", shapes[1]))
+        by_weights = unwritten(call.results[1])
     if by_bias is None and "bias" in needs:
-        by_bias = unwritten(DescriptorType(SINGLE, "c", shapes[2]))
+        by_bias = unwritten(call.results[2])
     if by_input is None and "input" in needs:
-        by_input = unwritten(dense_in_order(layout))
+        by_input = unwritten(call.results[0])
 
     if "weights" in needs or "bias" in needs:
         in_place = by_weights is not None and weights_format == "HWCM" and np.asarray(by_weights).flags.c_contiguous
-        sums_weights = by_weights if in_place else unwritten(DescriptorType(SINGLE, "c", filters.shape if "weights" in needs else shapes[2]))
-        sums_bias = by_bias if by_bias is None or np.asarray(by_bias).flags.c_contiguous else unwritten(DescriptorType(SINGLE, "c", shapes[2]))
+        sums_weights = by_weights if in_place else unwritten(DescriptorType(SINGLE, "c", call.filters if "weights" in needs else call.shapes[2]))
+        sums_bias = by_bias if by_bias is None or np.asarray(by_bias).flags.c_contiguous else unwritten(call.results[2])
         if "weights" in needs:
-            sum_products(source, image, axes, filters.shape, walk, families, sums_weights, sums_bias, threads)
+            sum_products(source, image, call.axes, call.filters, call.walk, call.table, sums_weights, sums_bias, threads)
         else:  # those of a filter of one tap on the gradient itself
-            one = walk_of(((1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), walk.out))
-            sum_products(source, source, axes, (1, 1, filters.shape[2]), one, families, sums_weights, sums_bias, threads)
+            window = geometry.Window((1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)))
+            sum_products(source, source, call.axes, (1, 1, call.filters[2]), walk_of(window, call.walk.out), call.table, sums_weights, sums_bias, threads)
         if "weights" in needs and not in_place:
             by_weights[...] = in_format(np.asarray(sums_weights), weights.shape, weights_format)
         if sums_bias is not by_bias:
             by_bias[...] = sums_bias
     if "input" in needs and layout.layout.length:
-        convolve_back(source, by_input, axes, filters, walk, families, threads)
+        back = call.back
+        if back is None or back.result != by_input.descriptor:
+            call.back = back = back_to(by_input.descriptor, source.descriptor, call)
+        if not (weights_format == "HWCM" and weights.flags.c_contiguous):
+            weights = reading_that_fits(geometry.weight_readings(weights, weights_format), layout.shape[call.axes[3]], source.shape[call.axes[3]]).weights
+        convolve_back(back, source, by_input, as_ndarray(weights), threads)
     return DepthwiseGradients(*[
         array if out is None or out[i] is None else out[i] for i, array in enumerate((by_input, by_weights, by_bias))
     ])
 
 
-# How a window walks, and where it comes back from, and descriptors of results: what is needed again and again, oldest first.
-cdef dict walks = {}
-cdef dict results = {}
-cdef dict loaded = {}
+@cython.final
+cdef class _Call:
+    """What follows from two layouts, the shape of the weights and the arguments: all but memory."""
+    # Positions of batch, height, width and channel; extents of the filter and its output channels; of input, weights and bias.
+    cdef tuple axes
+    cdef tuple filters
+    cdef tuple shapes
+    # Descriptors of new arrays for them.
+    cdef tuple results
+    cdef object walk
+    cdef const KernelTable *convolutions
+    cdef const GradientTable *table
+    # Keeps the tables alive.
+    cdef tuple capsules
+    # For the last layout that the gradient by the input had.
+    cdef _Back back
+
+
+# By all that they follow from, oldest first.
+cdef dict calls = {}
 _BackwardWalk = namedtuple("_BackwardWalk", ("out", "before", "stride", "dilation", "down", "across"))
 
 
-cdef object walk_of(tuple key):
-    """Walk and phases of (kernel, stride, dilation, sides, size)."""
-    found = walks.get(key)
-    if found is None:
-        window = geometry.Window(*key[:4])
-        walk = window.over(key[4])
-        found = _BackwardWalk(walk.out, walk.before, window.stride, window.dilation, window.phases(0, key[4][0], walk), window.phases(1, key[4][1], walk))
-        keep(walks, key, found)
-    return found
-
-
-cdef ShapeDescriptor dense_in_order(ShapeDescriptor x):
-    """The dense layout of the shape and memory order of `x`."""
-    found = results.get(x)
-    if found is None:
-        found = from_tag(x.shape, letters(x.axes), SINGLE)
-        keep(results, x, found)
-    return found
-
-
-cdef int keep(dict cache, object key, object value) except -1:
-    """Put it in, the oldest out."""
-    if len(cache) >= CACHED:
-        cache.pop(next(iter(cache)), None)
-    cache[key] = value
-    return 0
-
-
-cdef tuple tables(object isa):
-    """The kernels' tables of an instruction set: of convolutions, of gradients."""
-    name = dispatch.chosen() if isa is None else isa
-    found = loaded.get(name) if isinstance(name, str) else None
-    if found is None:
+cdef _Call checked(tuple key, object weights):
+    """Check all but the memory, and decide everything."""
+    cdef ShapeDescriptor grad, x
+    cdef _Call call = _Call.__new__(_Call)
+    grad, x, _, stride, dilation, padding, data_format, weights_format, isa = key
+    call.axes = geometry.AXES[data_format]
+    check_plain("grad", grad, 4)
+    check_plain("x", x, 4)
+    filters = reading_that_fits(geometry.weight_readings(weights, weights_format), x.shape[call.axes[3]], grad.shape[call.axes[3]]).weights
+    call.filters = filters.shape
+    call.walk = walk_of(geometry.Window(filters.shape[:2], stride, dilation, padding), (x.shape[call.axes[1]], x.shape[call.axes[2]]))
+    figures = dict(zip(call.axes, (x.shape[call.axes[0]], *call.walk.out, filters.shape[2])))
+    expected = tuple([figures[axis] for axis in range(4)])
+    if grad.shape != expected:
+        raise LayoutError(f"grad must have the shape of the result, {expected} for x of shape {x.shape}: {grad.shape}")
+    call.shapes = x.shape, weights.shape, (filters.shape[2],)
+    call.results = from_tag(x.shape, letters(x.axes), SINGLE), DescriptorType(SINGLE, "c", call.shapes[1]), DescriptorType(SINGLE, "c", call.shapes[2])
+    for level in dispatch.downwards(isa or None):
         # A build may leave float32 to that of the next slower instruction set.
-        for level in dispatch.downwards(name):
-            convolutions = dispatch.load("depthwise", level)
-            if (<const KernelTable *> PyCapsule_GetPointer(convolutions, "nd4jlike.kernels.KernelTable")).families[FLOAT32].run != NULL:
-                break
-        found = loaded[name] = convolutions, dispatch.load("gradients", name)
-    return found
+        call.capsules = dispatch.load("depthwise", level), dispatch.load("gradients", isa or None)
+        call.convolutions = <const KernelTable *> PyCapsule_GetPointer(call.capsules[0], "nd4jlike.kernels.KernelTable")
+        if call.convolutions.families[FLOAT32].run != NULL:
+            break
+    call.table = <const GradientTable *> PyCapsule_GetPointer(call.capsules[1], "nd4jlike.kernels.GradientTable")
+    return call
 
 
-cdef int convolve_back(NdArray grad, NdArray result, tuple axes, object filters, object walk, tuple families, Py_ssize_t threads) except -1:
-    """The gradient by the input."""
+cdef str forced_isa():
+    """What the environment asks for, or nothing."""
+    # What os.environ sets is set here too, and found in a twentieth of the time.
+    cdef const char *forced = getenv("ND4JLIKE_ISA")
+    return "" if forced is NULL else forced.decode()
+
+
+cdef object walk_of(object window, tuple size):
+    """How a window walks over an image, and its phases."""
+    walk = window.over(size)
+    return _BackwardWalk(walk.out, walk.before, window.stride, window.dilation, window.phases(0, size[0], walk), window.phases(1, size[1], walk))
+
+
+@cython.final
+cdef class _Back:
+    """The gradient by the input in one layout, all but its memory."""
     cdef ByInput job
-    cdef const KernelTable *depthwise = <const KernelTable *> PyCapsule_GetPointer(families[0], "nd4jlike.kernels.KernelTable")
-    cdef Requantization none
+    cdef ShapeDescriptor result
+    # Keeps the tables of kernels alive.
+    cdef tuple capsules
+    cdef Buffer phases
+    # Extents of the filter, and its output channels; elements of the gradient.
+    cdef Py_ssize_t kernel_height, kernel_width, count, length
+    # Bytes: of the packed taps of all phases, and of the taps of one.
+    cdef Py_ssize_t packed_bytes, taps_bytes
+
+
+cdef _Back back_to(ShapeDescriptor result, ShapeDescriptor grad, _Call call):
+    """Decide about all phases."""
+    cdef _Back back = _Back.__new__(_Back)
+    cdef ByInput *job = &back.job
+    cdef Phase *phase
     cdef Problem *problem
-    cdef Buffer memory, taps, packed
-    cdef list keeps = []
-    cdef Py_ssize_t count = grad.descriptor.shape[axes[3]], steps_across = walk.stride[1], row, i, axis, widest = 0
-    cdef int parts
-    memset(&job, 0, sizeof(ByInput))
-    none.multipliers, none.shifts, none.scales = NULL, NULL, NULL
-    job.family = &depthwise.families[FLOAT32]
-    job.table = <const GradientTable *> PyCapsule_GetPointer(families[1], "nd4jlike.kernels.GradientTable")
-    job.grad, job.result = grad.data(), result.data()
-    job.batch, job.height, job.width, job.channels = [result.descriptor.shape[axis] for axis in axes]
-    job.multiplier = count // job.channels
-    for i, axis in enumerate(axes):
-        job.strides[i] = result.descriptor.layout.strides[axis]
+    cdef object walk = call.walk
+    cdef Py_ssize_t steps_across = walk.stride[1], row, i, axis, widest = 0
+    back.kernel_height, back.kernel_width, back.count = call.filters
+    back.result, back.capsules, back.length = result, call.capsules, grad.layout.length
+    job.family, job.table = <const Family *> &call.convolutions.families[FLOAT32], call.table
+    job.batch, job.height, job.width, job.channels = [result.shape[axis] for axis in call.axes]
+    job.multiplier = back.count // job.channels
+    for i, axis in enumerate(call.axes):
+        job.strides[i] = result.layout.strides[axis]
     job.step = walk.stride[0]
     job.steps = (job.height + job.step - 1) // job.step
     job.blank = len(walk.down) * len(walk.across) < min(job.step, job.height) * min(steps_across, job.width)
-    memory = allocate(max(1, len(walk.down) * len(walk.across)) * <Py_ssize_t> sizeof(Phase), 0, ALIGNMENT, True)
-    job.phases = <Phase *> memory.data
-    taps = allocate(filters.nbytes, 0, ALIGNMENT, False)
+    back.phases = allocate(max(1, len(walk.down) * len(walk.across)) * <Py_ssize_t> sizeof(Phase), 0, ALIGNMENT, True)
+    job.phases = <Phase *> back.phases.data
 
     for down in walk.down:
         for across in walk.across:
-            problem = &job.phases[job.count].problem
+            phase = &job.phases[job.count]
+            problem = &phase.problem
             problem.element = FLOAT32
-            problem.batch, problem.channels, problem.multiplier = job.batch, count, 1
+            problem.batch, problem.channels, problem.multiplier = job.batch, back.count, 1
             problem.height, problem.width = down.extent, across.extent
             problem.out_height, problem.out_width = down.pixels, across.pixels
-            problem.kernel_height, problem.kernel_width = turned(filters, down.taps, across.taps, <float *> taps.data)
+            phase.taps[0], phase.taps[1] = down.taps.start, across.taps.start
+            phase.tap_steps[0], phase.tap_steps[1] = down.taps.step, across.taps.step
+            problem.kernel_height = (back.kernel_height - phase.taps[0] + phase.tap_steps[0] - 1) // phase.tap_steps[0]
+            problem.kernel_width = (back.kernel_width - phase.taps[1] + phase.tap_steps[1] - 1) // phase.tap_steps[1]
             problem.stride_height = problem.stride_width = 1
             problem.dilation_height, problem.dilation_width = down.dilation, across.dilation
             problem.pad_top, problem.pad_left = down.pad, across.pad
             problem.float_min, problem.float_max = -INFINITY, INFINITY
-            for i, axis in enumerate(axes):
-                problem.x_strides[i] = grad.descriptor.layout.strides[axis]
-            job.phases[job.count].x_offset = down.skip * problem.x_strides[1] + across.skip * problem.x_strides[2]
-            job.phases[job.count].y_offset = down.first * job.strides[1] + across.first * job.strides[2]
-            job.phases[job.count].row, job.phases[job.count].column = job.strides[1] * job.step, job.strides[2] * steps_across
+            for i, axis in enumerate(call.axes):
+                problem.x_strides[i] = grad.layout.strides[axis]
+            phase.x_offset = down.skip * problem.x_strides[1] + across.skip * problem.x_strides[2]
+            phase.y_offset = down.first * job.strides[1] + across.first * job.strides[2]
+            phase.row, phase.column = job.strides[1] * job.step, job.strides[2] * steps_across
             problem.y_strides[0], problem.y_strides[3] = job.strides[0], job.strides[3]
-            problem.y_strides[1], problem.y_strides[2] = job.phases[job.count].row, job.phases[job.count].column
+            problem.y_strides[1], problem.y_strides[2] = phase.row, phase.column
             if job.multiplier > 1:
-                problem.y_strides[0], problem.y_strides[1], problem.y_strides[2], problem.y_strides[3] = 0, problem.out_width * count, count, 1
-                widest = max(widest, problem.out_width * count)
-            packed = allocate(job.family.packed_bytes(problem), 0, ALIGNMENT, True)
-            keeps.append(packed)
-            job.family.pack(problem, taps.data, NULL, &none, packed.data)
-            problem.packed = packed.data
+                problem.y_strides[0], problem.y_strides[1], problem.y_strides[2], problem.y_strides[3] = 0, problem.out_width * back.count, back.count, 1
+                widest = max(widest, problem.out_width * back.count)
+            phase.packed_offset = back.packed_bytes
+            back.packed_bytes += aligned(job.family.packed_bytes(problem))
+            back.taps_bytes = max(back.taps_bytes, problem.kernel_height * problem.kernel_width * back.count * CELL)
             job.scratch_bytes = max(job.scratch_bytes, job.family.scratch_bytes(problem))
             job.count += 1
 
     job.band = job.steps
     if job.count > 1 or job.blank or job.multiplier > 1:
-        row = (grad.descriptor.shape[axes[2]] * count + job.step * job.width * job.channels + widest) * CELL
+        row = (grad.shape[call.axes[2]] * back.count + job.step * job.width * job.channels + widest) * CELL
         job.band = max(1, BAND_BYTES // row // 2 * 2)  # rows are walked in pairs
     job.band = min(job.band, job.steps)
-    job.sum_bytes = (job.band * widest * CELL + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-    job.scratch_bytes = (job.scratch_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-    parts = parts_of(threads, job.batch * job.steps, grad.descriptor.layout.length * filters.shape[0] * filters.shape[1])
-    job.scratch = allocate_scratch((job.sum_bytes + job.scratch_bytes) * parts)
+    job.sum_bytes, job.scratch_bytes = aligned(job.band * widest * CELL), aligned(job.scratch_bytes)
+    return back
+
+
+cdef Py_ssize_t aligned(Py_ssize_t nbytes) noexcept nogil:
+    """Rounded up to whole lines."""
+    return (nbytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+cdef int convolve_back(_Back back, NdArray grad, NdArray result, NdArray filters, Py_ssize_t threads) except -1:
+    """The gradient by the input; `filters` are dense."""
+    cdef ByInput job = back.job
+    cdef Requantization none
+    cdef Phase *phase
+    cdef int i, parts = parts_of(threads, job.batch * job.steps, back.length * back.kernel_height * back.kernel_width)
+    cdef Py_ssize_t phases_bytes = aligned(job.count * <Py_ssize_t> sizeof(Phase)), taps_bytes = aligned(back.taps_bytes)
+    cdef char *memory = allocate_scratch(phases_bytes + taps_bytes + back.packed_bytes + (job.sum_bytes + job.scratch_bytes) * parts)
+    cdef float *taps = <float *> (memory + phases_bytes)
+    cdef char *packed = memory + phases_bytes + taps_bytes
+    none.multipliers, none.shifts, none.scales = NULL, NULL, NULL
+    job.grad, job.result, job.scratch = grad.data(), result.data(), packed + back.packed_bytes
+    job.phases = <Phase *> memory
+    memcpy(job.phases, back.job.phases, job.count * sizeof(Phase))
+    memset(packed, 0, back.packed_bytes)
+    for i in range(job.count):
+        phase = &job.phases[i]
+        turn_taps(phase, <const float *> filters.data(), back.kernel_width, back.count, taps)
+        phase.problem.packed = packed + phase.packed_offset
+        job.family.pack(&phase.problem, taps, NULL, &none, packed + phase.packed_offset)
 
     with nogil:
         share_work(run_steps, &job, job.batch * job.steps, 2, parts)
 
-    free(job.scratch)
+    free(memory)
     return 0
 
 
-cdef tuple turned(const float[:, :, ::1] filters, object rows, object columns, float *target):
-    """Taps in slices of the filter's rows and columns, turned by 180 degrees, one after the other; returns how many rows and columns they are."""
-    cdef Py_ssize_t first_row = rows.start, row_step = rows.step, first_column = columns.start, column_step = columns.step
-    cdef Py_ssize_t height = (filters.shape[0] - first_row + row_step - 1) // row_step
-    cdef Py_ssize_t width = (filters.shape[1] - first_column + column_step - 1) // column_step
-    cdef Py_ssize_t row, column, channels = filters.shape[2]
+cdef void turn_taps(const Phase *phase, const float *filters, Py_ssize_t kernel_width, Py_ssize_t count, float *target) noexcept nogil:
+    """The taps of a phase, turned by 180 degrees, one after the other."""
+    cdef Py_ssize_t height = phase.problem.kernel_height, width = phase.problem.kernel_width, row, column, tap
     for row in range(height):
         for column in range(width):
-            memcpy(
-                target + ((height - 1 - row) * width + width - 1 - column) * channels,
-                &filters[first_row + row * row_step, first_column + column * column_step, 0], channels * CELL,
-            )
-    return height, width
+            tap = (phase.taps[0] + row * phase.tap_steps[0]) * kernel_width + phase.taps[1] + column * phase.tap_steps[1]
+            memcpy(target + ((height - 1 - row) * width + width - 1 - column) * count, filters + tap * count, count * CELL)
 
 
-cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object walk, tuple families, NdArray weights, NdArray bias,
+cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object walk, const GradientTable *table, NdArray weights, NdArray bias,
                       Py_ssize_t threads) except -1:
     """The gradients by weights and bias, of filters of shape (kH, kW, C*M), dense in this order."""
     cdef Sums job
@@ -433,7 +488,7 @@ cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object
     cdef int parts
     memset(&job, 0, sizeof(Sums))
     grad, x = channels_last(grad, axes), channels_last(x, axes)
-    job.table = <const GradientTable *> PyCapsule_GetPointer(families[1], "nd4jlike.kernels.GradientTable")
+    job.table = table
     job.x, job.grad, job.weights = <const float *> x.data(), <const float *> grad.data(), <float *> weights.data()
     job.bias = NULL if bias is None else <float *> bias.data()
     for i, axis in enumerate(axes):
@@ -525,11 +580,11 @@ cdef int check_plain(str name, ShapeDescriptor descriptor, int rank) except -1:
     return 0
 
 
-cdef object filters_that_fit(list readings, Py_ssize_t channels, Py_ssize_t count):
-    """(kH, kW, C*M) of the first reading that fits the channels of x and of the gradient."""
+cdef object reading_that_fits(list readings, Py_ssize_t channels, Py_ssize_t count):
+    """The first reading, (kH, kW, C*M), that fits the channels of x and of the gradient."""
     for reading in readings:
         if reading.fits(channels) and reading.weights.shape[2] == count:
-            return reading.weights
+            return reading
     counts = " or ".join([f"{r.channels or 'a divisor'} and {r.weights.shape[2]}" for r in readings])
     raise LayoutError(f"x and grad must have the input and output channels of the weights, {counts}: {channels} and {count}")
 

@@ -229,6 +229,8 @@ def integer(name: str, value: Any, least: int) -> int:
     LayoutError
         For anything that is no integer, for bool, and for values outside ``least .. 2**31 - 1``.
     """
+    if type(value) is int and least <= value <= LARGEST:
+        return value
     try:
         number = None if isinstance(value, (bool, np.bool_)) else index(value)
     except TypeError:  # arrays have an __index__ that refuses
@@ -242,6 +244,8 @@ def integer(name: str, value: Any, least: int) -> int:
 
 def pair(name: str, value: Any, least: int) -> tuple[int, int]:
     """Read `value` as (height, width): one integer for both, or two."""
+    if type(value) is int:
+        return (integer(name, value, least),) * 2
     value = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(value, (tuple, list)):
         return (integer(name, value, least),) * 2
