@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import pkgutil
@@ -19,6 +18,8 @@ ENVIRONMENT_VARIABLE = "ND4JLIKE_ISA"
 _MODULES = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
 _COMPILED = tuple(isa for isa in cpu.levels() if f"_depthwise_{isa}" in _MODULES)
 _SUPPORTED = cpu.supported()
+# What is both compiled and supported.
+_AVAILABLE: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
 # What was loaded, by the kernel and the instruction sets that were usable.
 _LOADED: dict[tuple[str, tuple[str, ...]], object] = {}
 
@@ -71,12 +72,10 @@ def available() -> tuple[str, ...]:
     >>> set(dispatch.available()) == set(dispatch.compiled()) & set(dispatch.supported())
     True
     """
-    return _common(compiled(), supported())
-
-
-@functools.cache
-def _common(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in others)
+    both = compiled(), supported()
+    if both not in _AVAILABLE:
+        _AVAILABLE[both] = tuple(isa for isa in both[0] if isa in both[1])
+    return _AVAILABLE[both]
 
 
 def chosen() -> str:
