@@ -513,8 +513,9 @@ ctypedef fused real:
 
 cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
     cdef real *target
+    cdef real *row
     cdef int *index
-    cdef Py_ssize_t block, lane, tap, channel, first, taps = problem.kernel_height * problem.kernel_width
+    cdef Py_ssize_t block, lane, tap, channel, first, valid, taps = problem.kernel_height * problem.kernel_width
     memset(packed, 0, HEADER_BYTES)
     for block in range(job.blocks):
         target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * job.lanes
@@ -525,11 +526,20 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
             target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
-            for tap in range(taps):
-                target[(CONSTANTS_FLOAT + tap) * job.lanes + lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
             if job.spread:
                 index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
                 index[SPREAD_SOURCE * LANES + lane] = 0
+        for tap in range(taps):
+            row = target + (CONSTANTS_FLOAT + tap) * job.lanes
+            if problem.element != BFLOAT16:
+                channel = first_channel(job, block)
+                valid = min(job.lanes, job.channels - channel)
+                memcpy(row, weights + tap * job.channels + channel, valid * sizeof(real))
+                memset(row + valid, 0, (job.lanes - valid) * sizeof(real))
+                continue
+            for lane in range(job.lanes):
+                channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
+                row[lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
         if job.spread:
             index[SPREAD_SOURCE * LANES] = <int> first
             index[SPREAD_SOURCE * LANES + 1] = index[SPREAD_INDEX * LANES + LANES - 1] + 1
