@@ -123,7 +123,8 @@ cdef Buffer wrap(object exporter):
         held = memoryview(exporter)
         PyObject_GetBuffer(held, &view, PyBUF_ANY_CONTIGUOUS)
     except TypeError:
-        raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export a buffer; wrapped memory needs the buffer protocol") from None
+        how = "; memory at an address is (ctypes.c_char * nbytes).from_address(address)" if isinstance(exporter, int) else ""
+        raise UnsupportedLayoutError(f"{type(exporter).__name__} exports no buffer; wrapped memory needs the buffer protocol{how}") from None
     except (BufferError, ValueError) as error:
         raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export one contiguous run of bytes: {error}") from None
     # `held` keeps the bytes where they are after this look at them.

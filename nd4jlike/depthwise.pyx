@@ -1034,7 +1034,7 @@ cdef list readings_that_fit(list readings, object bias, object quantization, obj
         count = reading.weights.shape[2]
         try:
             if bias is not None and bias.size != count:
-                raise LayoutError(f"bias must be one number for each of {count} output channels: {bias.size}")
+                raise LayoutError(f"bias must be one number for each of {count} output channels, as weights_format reads the weights: {bias.size}")
             if quantization is not None:
                 quantization.check(dtype, count)
             fitting.append(reading)

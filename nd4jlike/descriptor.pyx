@@ -151,7 +151,8 @@ cdef Py_ssize_t as_ssize(object value, str what) except? -1:
     except OverflowError:
         raise LayoutError(f"{what} holds {value}, beyond the signed machine word", ShapeStatus.OVERFLOW) from None
     except TypeError:
-        raise LayoutError(f"{what} holds {value!r}, it must hold integers", ShapeStatus.INCORRECT_SHAPE) from None
+        how = ": the total of each axis, of which padding_offsets has the part before the elements" if what == "paddings" else ""
+        raise LayoutError(f"{what} holds {value!r}, it must hold integers{how}", ShapeStatus.INCORRECT_SHAPE) from None
 
 
 cdef bint is_sizes(object values):

@@ -415,6 +415,37 @@ cdef class NdArray(_Operators):
         """The view with all axes reversed."""
         return view_of(self, self.descriptor.permute(tuple(range(self.descriptor.layout.rank - 1, -1, -1))))
 
+    @property
+    def mT(self):  # noqa: N802
+        """The view with the last two axes exchanged, as the array API standard has it."""
+        return self.swapaxes(-1, -2)
+
+    @property
+    def device(self):
+        """Where the memory is: ``"cpu"``, as the array API standard and NumPy have it."""
+        return "cpu"
+
+    def to_device(self, device, *, stream=None):
+        """Give the array itself: there is no other device.
+
+        Raises
+        ------
+        UnsupportedLayoutError
+            For another device than ``"cpu"``, or a stream.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> nd.zeros(2).to_device("cpu").device
+        'cpu'
+        """
+        if device != "cpu" or stream is not None:
+            raise UnsupportedLayoutError(f"the memory is on the CPU, which has no streams: device={device!r}, stream={stream!r}")
+        return self
+
+    def __array_namespace__(self, *, api_version=None):
+        return np.empty(0).__array_namespace__(api_version=api_version)
+
     def hosting_array(self):
         """Show the padded buffer itself as an array, padding included.
 

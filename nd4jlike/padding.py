@@ -68,6 +68,8 @@ class PaddingReport:
         return zip(self.indices, self.offsets.tolist(), self.values, self.kinds, strict=True)
 
     def __str__(self) -> str:
+        if not self.cells:
+            return f"there are no {'padding' if self.where == 'all' else self.where} cells"
         looked_at = f"{self.cells} {'padding' if self.where == 'all' else self.where} cells"
         if self:
             return f"all {looked_at} hold {self.expected}"

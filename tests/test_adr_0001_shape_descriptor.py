@@ -538,6 +538,12 @@ def test_d24_what_is_no_shape(shape, message):
         ShapeDescriptor("float32", "c", (2, 3)).reshape(shape)
 
 
+def test_d5_pairs_of_paddings():
+    """D5: paddings are the total of each axis: pairs as `numpy.pad` takes them are refused with what would do."""
+    with pytest.raises(LayoutError, match=r"paddings holds \(1, 1\), it must hold integers: the total of each axis, of which padding_offsets"):
+        nd.create((2, 2), paddings=((1, 1), (1, 1)))
+
+
 def test_d24_no_elements():
     """D24: `reshape` reads indices in c order, of no elements too."""
     for shape, extents, found in (((0, 3), -1, (0,)), ((0, 3), (-1, 3), (0, 3)), ((2, 0), (5, -1), (5, 0)), ((0,), (4, 0), (4, 0))):

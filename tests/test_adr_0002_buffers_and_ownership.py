@@ -154,8 +154,17 @@ def test_d3_misaligned():
 @pytest.mark.parametrize("memory", [5, "text", None.__class__, [1, 2]])
 def test_d3_no_buffer(memory):
     """D3: no buffer at all: refused."""
-    with pytest.raises(UnsupportedLayoutError, match="buffer"):
+    with pytest.raises(UnsupportedLayoutError, match=f"{type(memory).__name__} exports no buffer") as refused:
         NdArray(ShapeDescriptor("int8", "c", (2,)), memory)
+    assert ("from_address" in str(refused.value)) == (memory == 5)
+
+
+def test_d3_what_to_do_with_an_address():
+    """D3: an address is no buffer: what the refusal names is one."""
+    memory = (ctypes.c_float * 4)(1, 2, 3, 4)
+    x = NdArray(ShapeDescriptor("float32", "c", (2, 2)), (ctypes.c_char * 16).from_address(ctypes.addressof(memory)))
+    x[1, 1] = 5
+    assert list(memory) == [1, 2, 3, 5]
 
 
 @pytest.mark.parametrize("dtype", ["O", [("a", "i4"), ("b", "O")]])
@@ -571,6 +580,14 @@ def test_d12_bit_by_bit():
     assert x.check_padding(-0.0)
     x.fill_padding(float("nan"))
     assert x.check_padding(float("nan"))
+
+
+def test_d12_no_padding():
+    """D12: `check_padding` reports every padding cell; where there is none, the report says so."""
+    x = nd.create((2, 2), paddings=(0, 1))
+    assert str(x[:, :1].check_padding()) == "there are no padding cells"
+    assert str(x.check_padding(where="tail")) == "there are no tail cells"
+    assert str(x.check_padding()) == "all 2 padding cells hold 0.0"
 
 
 def test_d12_a_view_owns_the_padding_of_its_whole_axes():

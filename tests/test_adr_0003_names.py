@@ -55,7 +55,7 @@ def test_d1_spellings():
     cls = nd.ShapeDescriptor
     assert cls.alloc_length is cls.allocLength
     assert cls.padded_buffer_descriptor is cls.paddedBufferDescriptor
-    camel = {"allocLength", "paddedBufferDescriptor"}
+    camel = {"allocLength", "paddedBufferDescriptor", "mT"}
     for name in nd.__all__:
         obj = getattr(nd, name)
         if isinstance(obj, type):

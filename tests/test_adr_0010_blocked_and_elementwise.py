@@ -1178,7 +1178,7 @@ def test_d20_methods(d, data):
             assert same(x, values)
         if d.rank == 2:
             assert same(x.trace(), values.trace())
-            assert same(x.dot(np.ones(d.shape[1], values.dtype)), values.dot(np.ones(d.shape[1], values.dtype)))
+            assert same(x.dot(np.ones(d.shape[1], values.dtype)), x.to_numpy().dot(np.ones(d.shape[1], values.dtype)))
             if not d.inner_blocks:
                 assert same(x.diagonal(1), values.diagonal(1))
     x.fill(1)
@@ -1276,3 +1276,19 @@ def test_d22_an_array_without_axes_is_formatted_as_its_element():
     assert f"{nd.arange(2)}" == str(nd.arange(2))
     with pytest.raises(TypeError, match="unsupported format string"):
         f"{nd.arange(1):.3f}"
+
+
+def test_d23_array_api():
+    """D23: `device` (`"cpu"`), `to_device`, `mT` and `__array_namespace__`, which is NumPy, are those of the array API standard."""
+    x = nd.create((2, 3, 4), paddings=(0, 1))
+    assert x.device == "cpu"
+    assert x.to_device("cpu") is x
+    assert x.mT.shape == (2, 4, 3)
+    assert x.mT.buffer is x.buffer
+    assert x.__array_namespace__() is np
+    assert x.__array_namespace__(api_version="2022.12") is np
+    for bad in ({"device": "gpu"}, {"device": "cpu", "stream": 1}):
+        with pytest.raises(nd.UnsupportedLayoutError, match="the memory is on the CPU, which has no streams"):
+            x.to_device(**bad)
+    with pytest.raises(nd.OutOfRangeError, match="there are 1 axes"):
+        nd.zeros(3).mT  # noqa: B018
