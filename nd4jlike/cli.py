@@ -186,6 +186,8 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
     describe.add_argument("--at", type=int, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
+    describe.add_argument("--memory", metavar="FILE", help="mark padding that is dirty in these raw bytes of the whole buffer, and end with 1 if any is")
+    describe.add_argument("--fill", type=_number, default=0, metavar="VALUE", help="what clean padding holds (default: %(default)s)")
     describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe, foreign_code=False)
@@ -235,6 +237,13 @@ def _integers(text: str) -> tuple[int, ...]:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"integers separated by commas are needed: {text!r}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number is needed: {text!r}") from None
 
 
 def _natural(text: str) -> int:
@@ -376,6 +385,7 @@ def _or_dash(value: float | None) -> str:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
+    from nd4jlike import NdArray
     from nd4jlike.show import cell_at, describe, locate
 
     descriptor = _descriptor(arguments)
@@ -387,21 +397,26 @@ def _describe(arguments: argparse.Namespace) -> int:
     if arguments.at is not None:
         cell = cell_at(descriptor, arguments.at)
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
-    drawing = descriptor.show()
+    report = None
+    if arguments.memory is not None:
+        report = NdArray(descriptor, Path(arguments.memory).read_bytes()).check_padding(arguments.fill)
+        described["dirty"] = [{"index": index, "offset": offset, "value": value.item(), "kind": kind} for index, offset, value, kind in report]
+    drawing = descriptor.show(padding=report)
+    code = FINE if report is None or report else MISMATCH
     if arguments.svg == "-":
         print(drawing.svg(), end="")
-        return FINE
+        return code
     if arguments.svg is not None:
         drawing.save(arguments.svg)
     if arguments.json:
         _print_json(described)
-        return FINE
+        return code
     print(drawing)
     if arguments.find is not None:
         print(_found(descriptor, described["find"]))
     if arguments.at is not None:
         print(_lies(described["at"]))
-    return FINE
+    return code
 
 
 def _found(descriptor: ShapeDescriptor, found: dict[str, Any]) -> str:

@@ -784,6 +784,37 @@ def test_d9_json(run, tmp_path):
     assert path.exists()
 
 
+def test_d9_memory(run, tmp_path):
+    """D9: `--memory FILE` marks what is dirty in the raw bytes of a buffer; 1 is the exit code if anything is."""
+    x = nd.create((2, 3), dtype="int16", paddings=(1, 2))
+    x[...] = 7
+    path = tmp_path / "memory.bin"
+    path.write_bytes(bytes(x.buffer))
+    padded = ("describe", "c", "2,3", "--dtype", "int16", "--paddings", "1,2", "--memory", path)
+    assert run(*padded) == (0, f"{x.show()}\n", "")
+    x.hosting_array()[2, 4] = -9
+    path.write_bytes(bytes(x.buffer))
+    assert run(*padded) == (1, f"{x.show()}\n", "")
+    assert run(*padded, "--svg", "-") == (1, x.show().svg(), "")
+    code, out, err = run(*padded, "--json")
+    assert (code, err) == (1, "")
+    assert json.loads(out)["dirty"] == [{"index": [2, 4], "offset": 14, "value": -9, "kind": "halo"}]
+    assert run(*padded, "--fill", "-9") == (1, f"{x.show(padding=-9)}\n", "")
+    x.fill_padding(-9)
+    path.write_bytes(bytes(x.buffer))
+    assert run(*padded, "--fill", "-9")[0] == 0
+    for more, message in ((("--fill", "x"), "a number is needed: 'x'"), (("--fill", "1.5"), "padding value 1.5 is no int16")):
+        code, out, err = run(*padded, *more)
+        assert (code, out) == (2, "")
+        assert message in err
+    path.write_bytes(bytes(29))
+    code, out, err = run(*padded)
+    assert (code, out) == (2, "")
+    assert err.startswith("nd4jlike: the buffer has 29 bytes, the layout needs 30")
+    path.unlink()
+    assert run(*padded) == (2, "", f"nd4jlike: {path}: {os.strerror(errno.ENOENT)}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
