@@ -387,7 +387,7 @@ def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
     for channels in CHANNELS:
         for multiplier, size, stride, kernel in (
             (1, (4, 5), 1, (3, 3)), (1, (5, 4), 2, (3, 3)), (2, (3, 3), 1, (3, 3)), (1, (3, 9), 1, (3, 3)), (1, (4, 15), 2, (3, 3)),
-            (1, (3, 7), 1, (1, 6)), (1, (7, 3), 2, (4, 1)), (1, (6, 1), 1, (6, 1)),
+            (1, (3, 7), 1, (1, 6)), (1, (7, 3), 2, (4, 1)), (1, (6, 1), 1, (6, 1)), (8, (5, 9), 2, (3, 3)), (16, (3, 4), 1, (3, 6)), (6, (5, 4), 2, (3, 3)),
         ):  # fmt: skip
             weights, bias, q = layer(channels, multiplier, kernel)
             values = integers((1, *size, channels), 9)
@@ -490,6 +490,38 @@ def test_d9_d10_filters_of_one_row_or_one_column(isa):
         plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa, **how)
         given_x = on(plan.input_descriptor(x.shape), x, q.input[1]) if case % 3 else x
         assert_equal(plan(given_x), x, weights, bias, q, rounding, activation, **how)
+
+
+@every_isa
+@every_rounding
+def test_d9_d10_several_filters_for_a_channel(isa, rounding):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT.
+    """
+    geometries = [
+        # Kernel, size, stride, dilation, sides of the padding.
+        ((3, 3), (11, 50), (2, 2), (1, 1), ((0, 1), (0, 1))),
+        ((3, 3), (6, 33), (1, 1), (1, 1), ((1, 1), (1, 1))),
+        ((10, 8), (19, 21), (2, 2), (1, 1), ((4, 4), (3, 3))),
+        ((3, 3), (13, 20), (1, 1), (2, 3), ((2, 2), (3, 3))),
+        ((5, 2), (7, 1), (3, 1), (1, 1), ((2, 3), (0, 2))),
+        ((1, 4), (3, 700), (1, 3), (1, 1), ((0, 0), (2, 1))),
+    ]
+    layers = [(1, 8, (-128, -128)), (3, 8, (-5, -128)), (3, 16, (127, 7)), (2, 6, (-128, -128)), (4, 12, (0, 3)), (5, 8, (-128, -128)), (16, 4, (3, -128))]
+    for place, (kernel, size, stride, dilation, padding) in enumerate(geometries):
+        for channels, multiplier, zero_points in layers:
+            weights, bias, q = layer(channels, multiplier, kernel, place, zero_points=zero_points)
+            x = integers((1 + place % 2, *size, channels), place)
+            how = {"stride": stride, "dilation": dilation, "padding": padding}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, activation=(None, "relu6")[place % 2], **how)
+            out = plan(x)
+            assert_equal(out, x, weights, bias, q, rounding, (None, "relu6")[place % 2], **how)
+            # Pixels with a gap.
+            wide = padded(np.zeros(out.shape, np.int8), (0, 0, 0, 3), (0, 0, 0, 0), 77)
+            plan(padded(x, (0, 0, 0, 1), (0, 0, 0, 0), 99), wide)
+            assert (np.asarray(wide) == np.asarray(out)).all()
+            assert wide.check_padding(77)
 
 
 @every_isa

@@ -230,6 +230,22 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
 
+/* Bytes `from` to `to` of a vector in memory, of which nothing else is read; else those of `blank`. */
+WORD vbytes load_bytes_between(const int8_t *source, ptrdiff_t from, ptrdiff_t to, vbytes blank)
+{
+    const unsigned first = from < 0 ? 0 : from > 64 ? 64 : (unsigned)from, end = to < 0 ? 0 : to > 64 ? 64 : (unsigned)to;
+    return (vbytes)_mm512_mask_loadu_epi8((__m512i)blank, (__mmask64)(_bzhi_u64(UINT64_MAX, end) & ~_bzhi_u64(UINT64_MAX, first)), source);
+}
+/* Words of 4 bytes in any order; then bytes within 16 in any order. */
+WORD vbytes bytes_of_words(vbytes value, vbytes words, vbytes bytes)
+{
+    return (vbytes)_mm512_shuffle_epi8(_mm512_permutexvar_epi32((__m512i)words, (__m512i)value), (__m512i)bytes);
+}
+/* Four cells, over and over. */
+WORD vi32 four_cells(const char *cells) { return (vi32)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)cells)); }
+/* Runs of 2 bytes in any order. */
+WORD vbytes in_order_of_twos(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi16((__m512i)order, (__m512i)value); }
+
 /* Two rows, interleaved, in the order of the unpack instructions. Two pairs are joined to the cells of one of the QUADS sums. */
 enum { PAIR_VECTORS = 2 };
 

@@ -560,6 +560,8 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     cdef Quads quads
     cdef Pairs pairs
     if prepare_pairs(&pairs, problem):
+        if pairs.spread:
+            return b"four neighbours of a row a product, spread over the filters of a channel"
         if pairs.cells:
             return b"four neighbours along the filter a product"
         if pairs.window:

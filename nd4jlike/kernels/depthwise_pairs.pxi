@@ -73,6 +73,9 @@ cdef extern from "window.h" nogil:
         const signed char *blank
         char *pairs[4]
         Py_ssize_t width, cells, cells_of_one, stride
+        const char **entries
+        Py_ssize_t less
+        const vbytes *twos
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
@@ -106,6 +109,10 @@ cdef struct Pairs:
     bint down
     # Whether 3x3 windows slide over the columns.
     bint window
+    # Of several filters for a channel (depthwise_spread.pxi): whether lanes repeat four cells, else they pick them; whether outputs are one run; cells of an
+    # output in a row; columns whose cells are made together.
+    bint spread, fours, flat
+    Py_ssize_t groups, together
     int rescaling
     Py_ssize_t blocks, block_vectors
     # Parts of the columns in the last block; output columns of a strip: of a block, and of each part.
@@ -140,7 +147,8 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 
 
 cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
-    job.blocks = divide_up(problem.channels, VECTOR_BYTES)
+    if not job.spread:
+        job.blocks = divide_up(problem.channels, VECTOR_BYTES)
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
     job.weights = job.padding + 64
@@ -187,14 +195,17 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
     job.cells = 0
+    job.spread = False
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
     job.window = WINDOWS and job.taps == 3
     # A window keeps the older one of two.
     job.pairs = 1 if job.window else (job.taps + 1) // 2
+    if problem.multiplier > 1:
+        return prepare_spread(job, problem)
     job.parts = 2 if rest == VECTOR_BYTES // 2 else 4 if rest == VECTOR_BYTES // 4 and job.window and outputs >= QUARTERS_PAY else 1
-    if problem.multiplier != 1 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+    if problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
     if problem.kernel_height == 1 or problem.kernel_width == 1:
         return prepare_lines(job, problem)
@@ -360,7 +371,7 @@ cdef inline int tap_weight(const Problem *problem, const short *weights, Py_ssiz
     """0 outside the filter, and for no channel."""
     if channel < 0 or not (0 <= row < problem.kernel_height and 0 <= column < problem.kernel_width):
         return 0
-    return weights[(row * problem.kernel_width + column) * problem.channels + channel]
+    return weights[(row * problem.kernel_width + column) * problem.channels * problem.multiplier + channel]
 
 
 cdef void pack_pairs(
@@ -372,7 +383,7 @@ cdef void pack_pairs(
     cdef int *block
     cdef int *vectors
     cdef int *cell
-    cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap
+    cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap, outputs = problem.channels * problem.multiplier
     cdef int taps[4]
     cdef int folded, shift, w, how, kind, scaled
     cdef long long reach, least, largest
@@ -381,6 +392,8 @@ cdef void pack_pairs(
     memset(packed, 0, job.weights)
     (<int *> packed)[PAIRS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
+    if job.spread:
+        pack_spread(job, problem, packed)
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
@@ -393,15 +406,19 @@ cdef void pack_pairs(
             place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
             if job.window:
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
-            if index == job.blocks - 1:
+            if job.spread:
+                place = spread_place(job, problem, quad, lane % LANES)
+            elif index == job.blocks - 1:
                 place %= VECTOR_BYTES // job.parts
             channel = index * VECTOR_BYTES + place
-            if channel >= problem.channels:
+            if job.spread and job.flat:
+                channel %= outputs
+            if channel >= outputs:
                 channel = -1
             vectors = block + quad * LANES + lane % LANES
-            cell = block + (QUADS * PAIRS_CONSTANTS + quad * (1 if job.cells else job.entries) * job.rows * CELL_PLANES) * LANES + lane % LANES
+            cell = block + (QUADS * PAIRS_CONSTANTS + quad * (1 if job.cells or job.spread else job.entries) * job.rows * CELL_PLANES) * LANES + lane % LANES
             for entry in range(job.entries):
-                if job.cells and entry:
+                if (job.cells or job.spread) and entry:
                     cell += (QUADS - 1) * job.rows * CELL_PLANES * LANES
                 for row in range(job.rows):
                     for tap in range(GROUP):
@@ -412,6 +429,9 @@ cdef void pack_pairs(
                             down = 0
                             if job.down:
                                 down, column = column, down
+                        elif job.spread:
+                            column = entry % job.groups * GROUP + tap
+                            down = entry // job.groups
                         elif job.window and job.stride == 1:
                             # Which pair comes first: see WINDOW_CELLS.
                             down = -row if (quad % 2 == 0) == (tap < 2) else 2 - row
@@ -470,7 +490,9 @@ cdef void pack_pairs(
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
         kind = WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else HALVES if job.parts == 2 else QUARTERS if job.parts == 4 else PART
         for row in range(2):
-            if job.cells:
+            if job.spread:
+                kernels[index + row * job.blocks] = spread_kernel(how, job.fours, job.entries)
+            elif job.cells:
                 kernels[index + row * job.blocks] = lines_kernel(how)
             elif job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
@@ -620,6 +642,9 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.order = order_of(not UNORDERED)
     for block in range(4):
         strip.pairs[block] = ring
+    if job.spread:
+        run_spread(problem, &strip, ring, x, y, begin, end)
+        return
     if job.cells:
         run_lines(problem, &strip, x, y, begin, end)
         return

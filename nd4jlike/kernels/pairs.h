@@ -38,6 +38,11 @@ typedef struct {
     ptrdiff_t width;
     /* Of lines (lines.h), where `width` is in bytes: rows of cells that four outputs reach, that one does; steps of the filter. */
     ptrdiff_t cells, cells_of_one, stride;
+    /* Of several filters for a channel (spread.h), where `cells` are those of an output: at the first output; what the next vector stores less; the order of
+     * pairs of bytes. */
+    const char *const *entries;
+    ptrdiff_t less;
+    const vbytes *twos;
     const vi32 *block;
     /* The output; columns, and channels that are stored. */
     int8_t *y;
