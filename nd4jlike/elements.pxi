@@ -29,16 +29,11 @@ cdef object elements(NdArray array):
     exporter.descriptor = array.descriptor.exploded() if array.descriptor.layout.block_count else array.descriptor
     exporter.readonly = array.readonly
     shown = AS_NUMPY(exporter)
-    if refers_to_nothing(array.buffer.owner):  # a cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not
+    owner = array.buffer.owner
+    # A cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not, nor those whose owner is one of NumPy's arrays.
+    if owner is None or type(owner) is NDARRAY or type(owner) is bytearray:
         array.shown = shown
     return shown
-
-
-cdef bint refers_to_nothing(object owner):
-    """Whether memory is our own, bytes, or an array of NumPy's that has its elements from nobody else."""
-    while type(owner) is NDARRAY:
-        owner = owner.base
-    return owner is None or type(owner) is bytes or type(owner) is bytearray
 
 
 cdef object flat_cells(NdArray array):

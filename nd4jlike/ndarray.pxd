@@ -13,7 +13,7 @@ cdef class NdArray(_Operators):
     # The bytes. Shared with every view and every export; freed when the last of them is gone.
     cdef readonly Buffer buffer
     cdef readonly bint readonly
-    # NumPy's view of the elements, once an operation has made one; None until then, and where memory has an owner.
+    # NumPy's view of the elements, once an operation has made one; None until then, and where memory has an owner that might own the array.
     cdef object shown
     cdef object __weakref__
 

@@ -16,7 +16,7 @@ __all__ = ["PaddingReport"]
 _SHOWN = 10  # dirty cells that the text names; all are in the fields
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PaddingReport:
     """Every padding cell that does not hold the expected value; true when there is none.
 
@@ -66,6 +66,9 @@ class PaddingReport:
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], int, Any, str]]:
         """Yield (index, offset, value, kind) of each dirty cell."""
         return zip(self.indices, self.offsets.tolist(), self.values, self.kinds, strict=True)
+
+    def __repr__(self) -> str:
+        return f"<PaddingReport: {self}>"
 
     def __str__(self) -> str:
         if not self.cells:

@@ -587,7 +587,7 @@ def test_d12_no_padding():
     x = nd.create((2, 2), paddings=(0, 1))
     assert str(x[:, :1].check_padding()) == "there are no padding cells"
     assert str(x.check_padding(where="tail")) == "there are no tail cells"
-    assert str(x.check_padding()) == "all 2 padding cells hold 0.0"
+    assert repr(x.check_padding()) == "<PaddingReport: all 2 padding cells hold 0.0>"
 
 
 def test_d12_a_view_owns_the_padding_of_its_whole_axes():
