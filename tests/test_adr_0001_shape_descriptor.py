@@ -538,6 +538,17 @@ def test_d24_what_is_no_shape(shape, message):
         ShapeDescriptor("float32", "c", (2, 3)).reshape(shape)
 
 
+def test_d9_other_element_types_keep_every_field():
+    """D9: equality compares every field: `astype` changes the element type alone, an `ews` that was given too."""
+    d = ShapeDescriptor("float32", "c", (2, 3), (6, 2), ews=1, offset=4)
+    for dtype in ("int8", "float64", "int8", "bfloat16", "float32"):
+        other = d.astype(dtype)
+        assert (other.dtype, other.itemsize, other.ews, other.strides, other.offset) == (nd.dtypes.dtype(dtype), nd.dtypes.dtype(dtype).itemsize, 1, (6, 2), 4)
+        assert other.astype("float32") == d
+    with pytest.raises(LayoutError, match="outgrows the signed machine word"):
+        ShapeDescriptor("int8", "c", (2**61,)).astype("float64")
+
+
 def test_d5_pairs_of_paddings():
     """D5: paddings are the total of each axis: pairs as `numpy.pad` takes them are refused with what would do."""
     with pytest.raises(LayoutError, match=r"paddings holds \(1, 1\), it must hold integers: the total of each axis, of which padding_offsets"):

@@ -622,7 +622,7 @@ Q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
         ({"weights": [[[[1.0]], [[1.0], [2.0]]]]}, ValueError, "array of numbers"),
         ({"weights": "weights"}, TypeError, "no kernel"),
         ({"weights": np.ones((3, 3, 4, 1), ">f4")}, TypeError, "native"),
-        ({"bias": np.ones(3, np.float32)}, ValueError, "4 output channels: 3"),
+        ({"bias": np.ones(3, np.float32)}, ValueError, "4 output channels, as weights_format reads the weights: 3"),
         ({"bias": np.ones((2, 2), np.float32)}, ValueError, "(1, C*M)"),
         ({"bias": np.float32(1)}, ValueError, "(1, C*M)"),
         ({"bias": np.ones(4)}, TypeError, "float32 for these weights: float64"),
