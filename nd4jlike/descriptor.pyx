@@ -156,16 +156,15 @@ cdef Py_ssize_t as_ssize(object value, str what) except? -1:
 
 
 cdef bint is_sizes(object values):
-    """Whether `values` is a tuple of small int already."""
-    cdef long long number
+    """Whether `values` is a tuple of int that fit a machine word already."""
     cdef int overflow
     if type(values) is not tuple:
         return False
     for value in <tuple> values:
         if type(value) is not int:
             return False
-        number = PyLong_AsLongLongAndOverflow(value, &overflow)
-        if overflow or not -(PY_SSIZE_T_MAX // 2) <= number <= PY_SSIZE_T_MAX // 2:
+        PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
             return False
     return True
 

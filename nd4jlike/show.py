@@ -1020,17 +1020,15 @@ def _panel(
     x = left
     legend = _add(panel, "g", {"class": "legend"})
     entries = [("first", "first element"), *((kind, words) for kind, (_, _, words) in _KINDS.items() if kind in seen)]
+    if padding is not None and "dirty" in seen:
+        entries.append(("dirty", _not_held(padding)))
     for kind, words in entries if descriptor.length > 1 or len(seen) > 1 else ():
         if x > left and x + 24 + _text_width(words, _TEXT) > left + max(right, 300):
             x, y = left, y + 22
-        _box(legend, "element" if kind == "first" else kind, kind == "first", mark, x, y, 20, 16)
-        x += 26 + _write_at(legend, x + 26, y + 12, _TEXT, words) + 18
-        right = max(right, x - 18 - left)
-    if "dirty" in seen and padding is not None:
-        words = _not_held(padding)
-        if x > left and x + 24 + _text_width(words, _TEXT) > left + max(right, 300):
-            x, y = left, y + 22
-        _mark_dirty(legend, _DIRTY, x, y, 20, 16)
+        if kind == "dirty":
+            _mark_dirty(legend, _DIRTY, x, y, 20, 16)
+        else:
+            _box(legend, "element" if kind == "first" else kind, kind == "first", mark, x, y, 20, 16)
         x += 26 + _write_at(legend, x + 26, y + 12, _TEXT, words) + 18
         right = max(right, x - 18 - left)
     extra = [("*", "any index: stride 0")] * any(labels.any_index) + [("+", "shared with other elements")] * labels.shares
