@@ -380,6 +380,9 @@ cdef void pack_pairs(
     cdef PairsKernel *kernels = <PairsKernel *> (packed + HEADER_BYTES + sizeof(Pairs))
     cdef Fit lines[64]
     cdef Fit below[64]
+    # Of channels, or lanes: their lines; whether there is one, 2: none.
+    cdef Fit known[SPREAD_BLOCKS * VECTOR_BYTES]
+    cdef signed char tried[SPREAD_BLOCKS * VECTOR_BYTES]
     cdef int *block
     cdef int *vectors
     cdef int *cell
@@ -390,6 +393,7 @@ cdef void pack_pairs(
     cdef float scale
     cdef bint plain = True, small = True, by_scale, rounded, split
     memset(packed, 0, job.weights)
+    memset(tried, 0, sizeof(tried))
     (<int *> packed)[PAIRS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     if job.spread:
@@ -483,10 +487,15 @@ cdef void pack_pairs(
             if split and problem.output_zero_point > -128 and fit_split(&lines[lane], &below[lane], problem, w, shift, scale, least, largest):
                 scaled |= 1 << quad
             elif split or not scaled & 1 << quad:
-                if not fit_line(&lines[lane], problem, w, shift, scale, least, largest, least, 0, FIT_TRIALS):
+                # In a run of outputs channels come again.
+                place = channel if job.spread and job.flat else lane
+                if not (job.spread and job.flat and tried[place]):
+                    tried[place] = 1 if fit_line(&known[place], problem, w, shift, scale, least, largest, least, 0, FIT_TRIALS) else 2
+                if tried[place] == 1:
+                    lines[lane] = below[lane] = known[place]
+                else:
                     scaled |= 1 << quad
                     split = False
-                below[lane] = lines[lane]
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
         kind = WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else HALVES if job.parts == 2 else QUARTERS if job.parts == 4 else PART
         for row in range(2):
