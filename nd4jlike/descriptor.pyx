@@ -206,6 +206,8 @@ cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
 cdef tuple filled(object values, int rank, str what):
     """Padding figures of every axis: the ones that are not given are 0."""
     cdef tuple sizes = () if values is None else as_sizes(values, what)
+    if rank > 1 and type(values) is int:
+        raise LayoutError(f"{what} is {values} for {rank} axes, it must hold one number for each, of the first ones at least", ShapeStatus.INCORRECT_PADDING)
     if len(sizes) > rank:
         raise LayoutError(f"{len(sizes)} {what} for {rank} axes: {what}={sizes}", ShapeStatus.INCORRECT_PADDING)
     return sizes + (0,) * (rank - len(sizes))

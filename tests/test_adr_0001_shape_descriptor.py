@@ -549,6 +549,15 @@ def test_d9_other_element_types_keep_every_field():
         ShapeDescriptor("int8", "c", (2**61,)).astype("float64")
 
 
+def test_d19_one_number_for_several_axes():
+    """D19: one padding for several axes, which `numpy.pad` would give to all of them, is refused with `INCORRECT_PADDING`; one axis has one."""
+    for options in ({"paddings": 1}, {"paddings": (1, 1), "padding_offsets": 1}):
+        with pytest.raises(LayoutError, match="is 1 for 2 axes, it must hold one number for each") as refused:
+            nd.create((2, 2), **options)
+        assert refused.value.status == ShapeStatus.INCORRECT_PADDING
+    assert nd.create(3, paddings=2, padding_offsets=1).descriptor == nd.create((3,), paddings=(2,), padding_offsets=(1,)).descriptor
+
+
 def test_d5_pairs_of_paddings():
     """D5: paddings are the total of each axis: pairs as `numpy.pad` takes them are refused with what would do."""
     with pytest.raises(LayoutError, match=r"paddings holds \(1, 1\), it must hold integers: the total of each axis, of which padding_offsets"):

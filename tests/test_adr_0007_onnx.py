@@ -89,7 +89,7 @@ def test_d28_quantized(operator, per_channel, bias, how):
 
 def between(**changes):
     """Make a QDQ model that is bent in one way."""
-    model = conv("int8", operator="QDQ")
+    model = conv("int8", operator="QDQ", zero_points=(3, 5, -7))
     by = {node.op_type: node for node in model.nodes}
     if "bias" in changes:  # a float bias
         model.constant("b float", np.ones(3, "float32"))
@@ -97,6 +97,9 @@ def between(**changes):
     if "bias_scale" in changes:
         model.constants = [tensor for tensor in model.constants if tensor.name != "b_scale"]
         model.constant("b_scale", np.full(3, 0.5, "float32"))
+    if "scale" in changes:  # what the input is scaled by is computed
+        model.constants = [tensor for tensor in model.constants if tensor.name != "x_scale"]
+        model.input("x_scale", "float32", ())
     if "reader" in changes:  # somebody else reads the float output
         model.node("Relu", ["y real"], ["z"])
         model.output("z", "float32")
@@ -108,14 +111,14 @@ def between(**changes):
     return model
 
 
-@pytest.mark.parametrize("change", ["bias", "bias_scale", "reader", "output", "float"])
+@pytest.mark.parametrize("change", ["bias", "bias_scale", "scale", "reader", "output", "float"])
 def test_d28_a_float_conv_between(change):
     """D28: where that cannot be, it is a float Conv on dequantized weights."""
     model = between(**{change: True})
     layer = layer_of(model)
     assert (layer.operator, layer.dtype, layer.input, layer.output) == ("Conv", "float32", "x real", "y real")
     w, scales = stored(model, "w"), stored(model, "w_scale")
-    assert np.array_equal(layer.weights[:, :, 1, 0], w[1, 0].astype("float32") * scales[1])
+    assert np.array_equal(layer.weights[:, :, 1, 0], (w[1, 0].astype("float32") - 5) * scales[1])
 
 
 def clamped(operator, bounds=(), zero_point=-128, scale=6 / 255):

@@ -685,6 +685,10 @@ def test_d12_what_it_should_hold():
     assert marks(both.descriptor.show(padding=report)) == {}
     assert "hold 0" in both.descriptor.show(padding=report)
     assert set(marks(both.show(padding=1)).values()) == {"!0"}
+    both.fill_padding(5)
+    assert "padding cells hold 5" in both.show()
+    both.fill_padding(1, where="halo")
+    assert "do not hold 0" in both.show()
     with pytest.raises(nd.DTypeError, match=r"padding value 1\.5 is no int8"):
         x.show(padding=1.5)
     for size in ({"width": 0}, {"rows": 0}):
