@@ -73,6 +73,12 @@ def test_d22_none():
     assert depthwise_layers(tiny_models.pack(tiny_models.relu())) == []
 
 
+def test_d23_one_channel():
+    """D23: weights come as (kernel height, kernel width, channels, multiplier): of one channel with several filters, as first layers have it."""
+    layer = layer_of(tiny_models.depthwise(shape=(1, 5, 6, 1), multiplier=8))
+    assert (layer.channels, layer.multiplier, layer.weights.shape) == (1, 8, (3, 3, 1, 8))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("multiplier", [1, 4])
 def test_d23_weights_in_four_axes(dtype, multiplier):
