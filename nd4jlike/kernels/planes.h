@@ -140,7 +140,9 @@ WORD vf32 load_strip(
 {
 #if VECTOR_BYTES == 64
     if (narrow) {
-        if (tap == 0)
+        if (tap == 0 && width <= LANES / 2)
+            pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
+        else if (tap == 0)
             pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
         return pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
     }
@@ -246,14 +248,17 @@ WORD void strip_of(
                 for (int v = 0; v < vectors; v++) {
                     const vf32 value = at_most_f32(at_least_f32(sums[v][0], clamp[0]), clamp[1]);
                     char *at = to[v / across * each] + v % across * VECTOR_BYTES;
+#if VECTOR_BYTES == 64
+                    if (narrow) {
+                        store_half_f32((float *)at, value, strip->lanes);
+                        store_half_f32((float *)to[v * each + 1], upper_half_f32(value), strip->lanes);
+                        continue;
+                    }
+#endif
                     if (v % across == across - 1)
                         store_first_f32((float *)at, value, strip->lanes);
                     else
                         *(vf32 *)at = value;
-#if VECTOR_BYTES == 64
-                    if (narrow)
-                        store_first_f32((float *)to[v * each + 1], upper_half_f32(value), strip->lanes);
-#endif
                 }
 #pragma GCC unroll 4
                 for (int j = 0; j < pointers; j++)

@@ -73,6 +73,15 @@ WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) -
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm512_maskz_loadu_ps(first_lanes(count), source); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
+/* Of at most half a vector: a vector crosses cache lines with what its mask leaves out, too. */
+WORD vf32 load_half_f32(const float *source, ptrdiff_t count)
+{
+    return (vf32)_mm512_zextps256_ps512(_mm256_maskz_loadu_ps((__mmask8)first_lanes(count), source));
+}
+WORD void store_half_f32(float *target, vf32 value, ptrdiff_t count)
+{
+    _mm256_mask_storeu_ps(target, (__mmask8)first_lanes(count), _mm512_castps512_ps256((__m512)value));
+}
 typedef __mmask16 vmask;
 WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
 /* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
