@@ -541,6 +541,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         if in_strips(problem) and is_turned(problem):
             return b"in place, a vector of planes at a time turned into pixels"
+        if mixed_lanes(problem):
+            return b"in place, pixels side by side in a vector, tiles of 2 rows"
         return b"in place, columns of planes from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
     return b"through bands or pixel by pixel"
 

@@ -7,6 +7,7 @@ cdef extern from "planes.h" nogil:
         STRIP_TAPS
         STRIPS_ACROSS
         NARROW_STRIPS
+        MIXED_CHANNELS
     ctypedef struct PlaneStrip:
         Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
         const vi32 *masks[STRIPS_ACROSS]
@@ -19,6 +20,9 @@ cdef extern from "planes.h" nogil:
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
     PlaneTile plane_tiles[4]
+    void mixed_tile(
+        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
+    ) noexcept nogil
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
@@ -50,8 +54,20 @@ cdef struct Pieces:
     vi32 masks[MASKED_PIECES * PLANE_TAPS * PLANE_STRIDES]
 
 
+cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
+    """Lanes of the whole pixels of a vector, where rows of pixels of a few channels are computed as planes are; else 0."""
+    cdef Py_ssize_t channels = problem.channels
+    if not (
+        problem.element == FLOAT32 and 1 < channels <= MIXED_CHANNELS and problem.multiplier == 1 and problem.stride_width == 1
+        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.x_strides[2] == problem.y_strides[2] == channels
+        and problem.kernel_width <= PLANE_TAPS and not (problem.x_block or problem.y_block)
+    ):
+        return 0
+    return LANES // channels * channels
+
+
 cdef bint in_planes(const Problem *problem) noexcept nogil:
-    return (
+    return mixed_lanes(problem) or (
         problem.element != FLOAT64 and plane_tiles[problem.element] != NULL
         and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
         and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
@@ -61,7 +77,7 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
 cdef bint in_strips(const Problem *problem) noexcept nogil:
     """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide."""
     return (
-        problem.element == FLOAT32 and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
+        problem.element == FLOAT32 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
         and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1)) and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
@@ -118,8 +134,11 @@ cdef void run_turned(const Problem *problem, const char *x, char *y, Py_ssize_t 
         begin += last - top
 
 
-cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column, bint strips) noexcept nogil:
-    """The pieces of a row from an output column on; returns the column after them. Strips: of one vector, with masks throughout."""
+cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column, Py_ssize_t lanes, bint pairs, bint bare) noexcept nogil:
+    """The pieces of a row from an output column on, of so many lanes a vector: two at a time (`pairs`), single ones inside the image without masks (`bare`).
+
+    Returns the column after them.
+    """
     cdef Py_ssize_t stride = problem.stride_width, position, ahead, tap, i, lane, source
     cdef int masked = 0, inside = -1, bits
     cdef bint whole
@@ -132,13 +151,13 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
         # Columns of the image that the last tap may load.
         ahead = problem.width - (position + (problem.kernel_width - 1) * problem.dilation_width) if position >= 0 else 0
         piece.column = column
-        piece.vectors = 2 if not strips and ahead >= 2 * stride * LANES and problem.out_width - column >= 2 * LANES else 1
-        piece.lanes = min(LANES, problem.out_width - column)
+        piece.vectors = 2 if pairs and ahead >= stride * (lanes + LANES) and problem.out_width - column >= 2 * lanes else 1
+        piece.lanes = min(lanes, problem.out_width - column)
         piece.masks = -1
-        whole = ahead >= stride * LANES and piece.lanes == LANES
-        if whole:
+        whole = ahead >= stride * LANES and piece.lanes == lanes
+        if whole and piece.vectors == 1:
             piece.masks = inside
-        if piece.masks < 0 and (strips or not whole):
+        if piece.masks < 0 and not (whole and (bare or piece.vectors == 2)):
             piece.masks = <int> (masked * PLANE_TAPS * PLANE_STRIDES)
             masked += 1
             if whole:
@@ -150,13 +169,15 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
                         source = position + tap * problem.dilation_width + i * LANES + lane
                         bits = 0 <= source < problem.width and (i * LANES + lane) // stride < piece.lanes
                         mask[lane] = -bits
-        column += piece.vectors * LANES
+        column += piece.vectors * lanes
         pieces.count += 1
     return column
 
 
-cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height; weights are packed as for bands."""
+    cdef Problem flat = given[0]
+    cdef const Problem *problem = &flat
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     cdef Py_ssize_t itemsize = item_bytes(problem.element), column = 0, next_column, image, row, rows, position, channel, output, phase, first
@@ -168,15 +189,24 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
     cdef const Piece *piece
     cdef vf32 limits[2]
     cdef Pieces pieces
+    cdef Py_ssize_t mixed = mixed_lanes(given), lanes = mixed if mixed else LANES
+    cdef PlaneTile run_tile = mixed_tile if mixed else plane_tiles[given.element]
     cdef int i, tile, count
     cdef Line down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
         problem.x_strides[1], problem.y_strides[1], itemsize,
     )
+    if mixed:
+        # One plane, a column for each channel of each pixel.
+        flat.width *= given.channels
+        flat.out_width *= given.channels
+        flat.pad_left *= given.channels
+        flat.dilation_width *= given.channels
+        flat.channels = 1
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, False)
+        next_column = cut_pieces(problem, &pieces, column, lanes, True, not mixed)
         position = begin
         while position < end:
             image = position // problem.out_height
@@ -191,7 +221,7 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
                     place_rows(&down, &tiles[count], row, row + down.phases < first + rows)
                     tiles[count].x_row = down.dilation * down.x
                     tiles[count].x_column = problem.dilation_width * itemsize
-                    tiles[count].y_row = down.phases * down.y
+                    tiles[count].y_row, tiles[count].y_column = down.phases * down.y, lanes * itemsize
                     x_rows[count] = (row * down.stride - down.pad) * down.x - problem.pad_left * itemsize
                     y_rows[count] = row * down.y
                     count += 1
@@ -207,7 +237,7 @@ cdef void run_planes(const Problem *problem, const char *x, char *y, Py_ssize_t 
                             for i in range(pieces.count):
                                 piece = &pieces.piece[i]
                                 tiles[tile].tail_lanes = piece.lanes
-                                plane_tiles[problem.element](
+                                run_tile(
                                     &tiles[tile], limits, blocks + output // LANES * block_vectors * LANES + output % LANES,
                                     <int> problem.kernel_width, <int> problem.stride_width, piece.vectors,
                                     x_plane + x_rows[tile] + piece.column * problem.stride_width * itemsize, y_plane + y_rows[tile] + piece.column * itemsize,
@@ -266,7 +296,7 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
     while strips[across - 1] == NULL:
         across -= 1
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, True)
+        next_column = cut_pieces(problem, &pieces, column, LANES, False, False)
         if narrow:
             place_narrow(problem, pieces.masks, index)
             pieces.piece[0].masks = 0

@@ -5,24 +5,27 @@
 #include "taps.h"
 #include "tiles.h"
 
-/* Planes, whose columns lie side by side: vectors of neighbouring columns, `stride` columns of the input apart, each weight in all lanes. The masks
- * of a tap are set for the columns inside the image: `stride` vectors of them. */
+/* A weight in all lanes; where pixels share a vector (`mixed`) each lane has its own. */
+WORD vf32 plane_weight(const float *weight, const int mixed) { return mixed ? *(const vf32 *)weight : splat_f32(*weight); }
+
+/* Planes, whose columns lie side by side: vectors of neighbouring columns, `step` bytes of the input apart. The masks of a tap are set for the columns
+ * inside the image: `stride` vectors of them. */
 WORD void add_plane_row(
-    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, int taps, const vi32 *masks,
-    const int stride, const int vectors, const int masked, const int element)
+    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, ptrdiff_t step, int taps,
+    const vi32 *masks, const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
 #pragma GCC unroll 8
     for (int tap = 0; tap < taps; tap++, x += dilation) {
 #pragma GCC unroll 2
         for (int i = 0; i < vectors; i++) {
-            const char *from = x + i * stride * LANES * ITEM_BYTES(element), *next = from + LANES * ITEM_BYTES(element);
+            const char *from = x + i * step, *next = from + LANES * ITEM_BYTES(element);
             vf32 value = masked ? load_masked_as_f32(from, masks[tap * stride], element) : load_as_f32(from, LANES, element);
             if (stride == 2)
                 value = every_second_f32(value, masked ? load_masked_as_f32(next, masks[tap * stride + 1], element) : load_as_f32(next, LANES, element), 0);
             if (upper)
-                upper[i] += value * splat_f32(upper_weights[tap * LANES]);
+                upper[i] += value * plane_weight(upper_weights + tap * LANES, mixed);
             if (lower)
-                lower[i] += value * splat_f32(lower_weights[tap * LANES]);
+                lower[i] += value * plane_weight(lower_weights + tap * LANES, mixed);
         }
     }
 }
@@ -30,24 +33,25 @@ WORD void add_plane_row(
 /* `block` is at the channel's lane of its block. */
 WORD void one_plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, const char *x, char *y, const vi32 *masks,
-    const int stride, const int vectors, const int masked, const int element)
+    const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
+    const ptrdiff_t to_next = mixed ? tile->y_column : LANES * ITEM_BYTES(element), step = stride * to_next;
     const ptrdiff_t behind = (ptrdiff_t)tile->step * taps * LANES, pitch = taps * LANES, x_row = tile->x_row, dilation = tile->x_column;
     const float *weights = block + LANES;
     vf32 upper[2], lower[2];
     int row;
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++)
-        upper[i] = lower[i] = splat_f32(block[0]);
+        upper[i] = lower[i] = plane_weight(block, mixed);
     for (row = tile->upper.begin; row < tile->upper.end; row++)
-        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
     for (row = tile->both.begin; row < tile->both.end; row++)
-        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
+        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
-        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, taps, masks, stride, vectors, masked, element);
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
-        char *to = y + i * LANES * ITEM_BYTES(element);
+        char *to = y + i * to_next;
         store_from_f32(to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes, element);
         if (tile->rows == 2)
             store_from_f32(to + tile->y_row, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes, element);
@@ -59,17 +63,17 @@ WORD void plane_tile_of(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks, const int element)
 {
     if (stride == 1 && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, element);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 0, element);
     else if (stride == 1 && vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, 0, element);
     else if (stride == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 0, element);
     else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, element);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 0, element);
     else if (vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, 0, element);
     else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0, element);
 }
 
 /* Calls, so that their registers are their own. */
@@ -85,6 +89,23 @@ static __attribute__((noinline)) void plane_tile_f32(
     default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, FLOAT32);
     }
 }
+
+#if VECTOR_BYTES == 64
+enum { MIXED_CHANNELS = 4 };
+/* Rows of pixels of a few channels are a plane, too: neighbouring columns are channels of neighbouring pixels, each with weights of its own. Vectors hold
+ * whole pixels, and are `y_column` bytes apart; single ones have masks. */
+static __attribute__((noinline)) void mixed_tile(
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
+{
+    if (masks)
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1, FLOAT32);
+    else
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1, FLOAT32);
+}
+#else
+enum { MIXED_CHANNELS = 0 };
+#define mixed_tile plane_tile_f32
+#endif
 
 #define PLANE_TILE(name, element) \
     static __attribute__((noinline)) void name( \
