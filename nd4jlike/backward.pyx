@@ -3,7 +3,7 @@
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, getenv
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
@@ -22,6 +22,9 @@ from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.kernels import dispatch
 from nd4jlike.reorder import reorder
+
+cdef extern from "cpu.h" nogil:
+    const char *forced_isa()
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
@@ -257,7 +260,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     weights = as_weights(weights)
     key = (
         source.descriptor, layout, weights.shape, geometry.pair("stride", stride, 1), geometry.pair("dilation", dilation, 1), geometry.sides(padding),
-        data_format, weights_format, isa if type(isa) is str else forced_isa() if isa is None else dispatch.downwards(isa)[0],
+        data_format, weights_format, isa if type(isa) is str else forced_isa().decode() if isa is None else dispatch.downwards(isa)[0],
     )
     call = calls.get(key)
     if call is None:
@@ -340,19 +343,14 @@ cdef _Call checked(tuple key, object weights):
     call.results = from_tag(x.shape, letters(x.axes), SINGLE), DescriptorType(SINGLE, "c", call.shapes[1]), DescriptorType(SINGLE, "c", call.shapes[2])
     for level in dispatch.downwards(isa or None):
         # A build may leave float32 to that of the next slower instruction set.
-        call.capsules = dispatch.load("depthwise", level), dispatch.load("gradients", isa or None)
-        call.convolutions = <const KernelTable *> PyCapsule_GetPointer(call.capsules[0], "nd4jlike.kernels.KernelTable")
+        convolutions = dispatch.load("depthwise", level)
+        call.convolutions = <const KernelTable *> PyCapsule_GetPointer(convolutions, "nd4jlike.kernels.KernelTable")
         if call.convolutions.families[FLOAT32].run != NULL:
             break
-    call.table = <const GradientTable *> PyCapsule_GetPointer(call.capsules[1], "nd4jlike.kernels.GradientTable")
+    gradients = dispatch.load("gradients", isa or None)
+    call.table = <const GradientTable *> PyCapsule_GetPointer(gradients, "nd4jlike.kernels.GradientTable")
+    call.capsules = convolutions, gradients
     return call
-
-
-cdef str forced_isa():
-    """What the environment asks for, or nothing."""
-    # What os.environ sets is set here too, and found in a twentieth of the time.
-    cdef const char *forced = getenv("ND4JLIKE_ISA")
-    return "" if forced is NULL else forced.decode()
 
 
 cdef object walk_of(object window, tuple size):

@@ -4,7 +4,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdlib cimport free, getenv
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
@@ -24,6 +24,7 @@ from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantized_activation_range
 
 cdef extern from "cpu.h" nogil:
+    const char *forced_isa()
     long second_level_bytes()
     long last_level_bytes()
 
@@ -40,9 +41,6 @@ DISTANCES = {
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
     CACHED_LAUNCHES = 64
-    # Plans of single calls that are remembered, and the most bytes of their weights.
-    REMEMBERED = 16
-    REMEMBERED_BYTES = 1 << 18
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
     NANOSECONDS_PER_THREAD = 20000
     # Below this, releasing the lock of the interpreter, some 80 ns, is not worth it: nobody waits that long.
@@ -735,6 +733,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         ]
 
 
+include "single_calls.pxi"
+
+
 def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
                      activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None, dtype=None):
     """Convolve each channel with its own filters.
@@ -773,104 +774,6 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
                                activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype)
         remember(plan, arguments, weights, bias)
     return plan(x, out)
-
-
-# Arguments that stay what they are, and arrays whose bytes can be compared.
-cdef frozenset FIXED = frozenset((type(None), int, str, Quantization, type))
-cdef frozenset ARRAYS = frozenset((NdArray, np.ndarray))
-# The last plans of single calls; the place of the next one.
-cdef list remembered = [None] * REMEMBERED
-cdef int place_to_remember = 0
-
-
-@cython.final
-cdef class _Call:
-    """A plan and what made it: arguments, weights and bias as `numbers_of` describes them, and the instruction set of the environment."""
-    cdef DepthwiseConv2d plan
-    cdef tuple arguments
-    cdef tuple weights
-    cdef tuple bias
-    cdef bytes isa
-
-
-cdef DepthwiseConv2d recalled(tuple arguments, object weights, object bias):
-    """The plan of a call with the same arguments and the same numbers, or None."""
-    cdef const char *isa = getenv("ND4JLIKE_ISA")
-    cdef _Call call
-    cdef int i
-    for i in range(REMEMBERED):
-        call = remembered[i]
-        if (
-            call is not None and same_objects(call.arguments, arguments) and same_numbers(call.weights, weights) and same_numbers(call.bias, bias)
-            and call.isa == (b"" if isa is NULL else isa)
-        ):
-            return call.plan
-    return None
-
-
-cdef int remember(DepthwiseConv2d plan, tuple arguments, object weights, object bias) except -1:
-    global place_to_remember
-    cdef const char *isa = getenv("ND4JLIKE_ISA")
-    cdef _Call call = _Call.__new__(_Call)
-    for argument in arguments:
-        if type(argument) is tuple:
-            if not FIXED.issuperset(map(type, argument)):
-                return 0
-        elif type(argument) not in FIXED:
-            return 0
-    call.plan, call.arguments, call.weights, call.bias = plan, arguments, numbers_of(weights), numbers_of(bias)
-    call.isa = b"" if isa is NULL else isa
-    if call.weights is not None and (bias is None or call.bias is not None):
-        remembered[place_to_remember] = call
-        place_to_remember = (place_to_remember + 1) % REMEMBERED
-    return 0
-
-
-cdef bint same_objects(tuple a, tuple b) noexcept:
-    cdef Py_ssize_t i
-    for i in range(len(a)):
-        if a[i] is not b[i]:
-            return False
-    return True
-
-
-cdef tuple numbers_of(object array):
-    """Format, shape and bytes of a dense array; None for all else, and for many bytes."""
-    cdef Py_buffer view
-    if type(array) not in ARRAYS:
-        return None
-    try:
-        PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
-    except (BufferError, ValueError):
-        return None
-    found = None
-    if view.len <= REMEMBERED_BYTES:
-        found = (
-            <bytes> view.format, PyBytes_FromStringAndSize(<char *> view.shape, view.ndim * sizeof(Py_ssize_t)),
-            PyBytes_FromStringAndSize(<char *> view.buf, view.len),
-        )
-    PyBuffer_Release(&view)
-    return found
-
-
-cdef bint same_numbers(tuple known, object array) except -1:
-    """Whether `numbers_of` said the same of an array."""
-    cdef Py_buffer view
-    cdef bytes shape, values
-    if known is None or type(array) not in ARRAYS:
-        return known is array
-    try:
-        PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
-    except (BufferError, ValueError):
-        return False
-    shape, values = known[1], known[2]
-    same = (
-        view.len == len(values) and view.ndim * <Py_ssize_t> sizeof(Py_ssize_t) == len(shape)
-        and memcmp(view.shape, PyBytes_AsString(shape), len(shape)) == 0 and <bytes> view.format == known[0]
-        and memcmp(view.buf, PyBytes_AsString(values), view.len) == 0
-    )
-    PyBuffer_Release(&view)
-    return same
 
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:

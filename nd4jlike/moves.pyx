@@ -7,7 +7,6 @@ handed to a kernel: a tile that changes rows into columns, or a copy of runs.
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport getenv
 from libc.string cimport memcpy
 
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, axis_offset, block_product
@@ -18,6 +17,7 @@ from nd4jlike.kernels import dispatch
 __all__ = []
 
 cdef extern from "cpu.h" nogil:
+    const char *forced_isa()
     long second_level_bytes()
     long last_level_bytes()
 
@@ -96,10 +96,9 @@ cdef const MoveTable *best = NULL
 
 
 cdef const MoveTable *kernels() except NULL:
-    # What os.environ sets is set here too, and found in a twentieth of the time.
-    cdef const char *forced = getenv("ND4JLIKE_ISA")
+    cdef const char *forced = forced_isa()
     global best
-    if forced is NULL or forced[0] == 0:
+    if forced[0] == 0:
         if best is NULL:
             best = kernels_of("")
         return best

@@ -27,7 +27,7 @@ FLOORS = (
     ("dlpack",),
     ("padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
-    ("quantization", "geometry", "depthwise", "backward"),
+    ("quantization", "geometry", "single_calls", "depthwise", "backward"),
     ("adapters", "show"),
     ("interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )
