@@ -222,6 +222,9 @@ cdef void fill_unit(const Job *job, vector *entry, Source first, Source second, 
             put_cells(advance(entry, i * job.cell), first.start + i * job.itemsize, second.start + i * job.itemsize, count - i, job.element)
             i += job.lanes
         return
+    if vector is vi32 and lanes < (3 if LANES == 16 else LANES):
+        fill_strided(job, entry, first, second, count, lanes)
+        return
     for i in range(count):
         put_cells(advance(entry, i * job.entry_bytes), first.start + i * first.pixel, second.start + i * second.pixel, lanes, job.element)
 

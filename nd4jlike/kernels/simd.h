@@ -621,14 +621,7 @@ WORD vi32 load_cells(const int8_t *first, const int8_t *second, int flip, ptrdif
     return (low & 0xFFFF) | (vi32)((vu32)high << 16);
 }
 
-WORD vshort load_i16(const int16_t *source, ptrdiff_t count)
-{
-    vshort value = {0};
-    if (count >= LANES)
-        return *(const vshort *)source;
-    memcpy(&value, source, (size_t)count * sizeof *source);
-    return value;
-}
+WORD vshort load_i16(const int16_t *source, ptrdiff_t count) { return count >= LANES ? *(const vshort *)source : (vshort)load_part_halves(source, count); }
 
 WORD vi32 load_cells_i16(const int16_t *first, const int16_t *second, ptrdiff_t count)
 {
@@ -655,7 +648,7 @@ WORD void store_i16(int16_t *target, vi32 value, ptrdiff_t count)
     if (count >= LANES)
         *(vshort *)target = halves;
     else
-        memcpy(target, &halves, (size_t)count * sizeof *target);
+        store_part_halves((char *)target, (vhalves)halves, count);
 }
 
 WORD void store_i32(int32_t *target, vi32 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, count); }
