@@ -24,6 +24,7 @@ cdef extern from "taps.h" nogil:
         int above, below
         Py_ssize_t next_x, next_y
         int new_rows, new_columns, next_rows, next_columns
+        const vi32 *picked
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
@@ -148,6 +149,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
     if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1) or (double and not DOUBLES):
+        return False
+    if mixed_lanes(problem):
         return False
     job.down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,

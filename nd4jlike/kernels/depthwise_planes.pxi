@@ -8,6 +8,7 @@ cdef extern from "planes.h" nogil:
         STRIPS_ACROSS
         NARROW_STRIPS
         MIXED_CHANNELS
+        PICKED_CHANNELS
     ctypedef struct PlaneStrip:
         Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
         const vi32 *masks[STRIPS_ACROSS]
@@ -56,14 +57,20 @@ cdef struct Pieces:
 
 cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     """Lanes of the whole pixels of a vector, where rows of pixels of a few channels are computed as planes are; else 0."""
-    cdef Py_ssize_t channels = problem.channels
+    cdef Py_ssize_t channels = problem.channels, step = channels * problem.stride_width, pixels = LANES // channels if channels else 0
     if not (
-        problem.element == FLOAT32 and 1 < channels <= MIXED_CHANNELS and problem.multiplier == 1 and problem.stride_width == 1
-        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.x_strides[2] == problem.y_strides[2] == channels
-        and problem.kernel_width <= PLANE_TAPS and not (problem.x_block or problem.y_block)
+        problem.element == FLOAT32 and problem.multiplier == 1 and problem.out_width > 1 and problem.kernel_width <= PLANE_TAPS
+        and (channels == 1 or problem.x_strides[3] == problem.y_strides[3] == 1) and problem.x_strides[2] == problem.y_strides[2] == channels
+        and not (problem.x_block or problem.y_block)
     ):
         return 0
-    return LANES // channels * channels
+    if problem.stride_width == 1:
+        return pixels * channels if 1 < channels <= MIXED_CHANNELS else 0
+    if channels > PICKED_CHANNELS or step + channels > 2 * LANES or (channels == 1 and problem.stride_width <= PLANE_STRIDES):
+        return 0
+    # Inputs come from two vectors. Two pixels pay where a band is the other way.
+    pixels = min(pixels, (2 * LANES - channels) // step + 1)
+    return pixels * channels if pixels > 2 or (pixels == 2 and channels * FOLD_PAYS <= LANES) else 0
 
 
 cdef bint in_planes(const Problem *problem) noexcept nogil:
@@ -139,7 +146,7 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
 
     Returns the column after them.
     """
-    cdef Py_ssize_t stride = problem.stride_width, position, ahead, tap, i, lane, source
+    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, lane, source
     cdef int masked = 0, inside = -1, bits
     cdef bint whole
     cdef int *mask
@@ -163,8 +170,8 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
             if whole:
                 inside = piece.masks
             for tap in range(problem.kernel_width):
-                for i in range(stride):
-                    mask = <int *> &pieces.masks[piece.masks + tap * stride + i]
+                for i in range(vectors):
+                    mask = <int *> &pieces.masks[piece.masks + tap * vectors + i]
                     for lane in range(LANES):
                         source = position + tap * problem.dilation_width + i * LANES + lane
                         bits = 0 <= source < problem.width and (i * LANES + lane) // stride < piece.lanes
@@ -188,6 +195,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
     cdef char *y_plane
     cdef const Piece *piece
     cdef vf32 limits[2]
+    cdef vi32 picked
     cdef Pieces pieces
     cdef Py_ssize_t mixed = mixed_lanes(given), lanes = mixed if mixed else LANES
     cdef PlaneTile run_tile = mixed_tile if mixed else plane_tiles[given.element]
@@ -203,6 +211,8 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
         flat.pad_left *= given.channels
         flat.dilation_width *= given.channels
         flat.channels = 1
+        for i in range(LANES):
+            (<int *> &picked)[i] = <int> (i // given.channels * given.channels * given.stride_width + i % given.channels if i < lanes else 0)
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     while column < problem.out_width:
@@ -222,6 +232,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
                     tiles[count].x_row = down.dilation * down.x
                     tiles[count].x_column = problem.dilation_width * itemsize
                     tiles[count].y_row, tiles[count].y_column = down.phases * down.y, lanes * itemsize
+                    tiles[count].x_output, tiles[count].picked = problem.stride_width * lanes * itemsize, &picked
                     x_rows[count] = (row * down.stride - down.pad) * down.x - problem.pad_left * itemsize
                     y_rows[count] = row * down.y
                     count += 1

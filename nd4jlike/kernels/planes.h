@@ -8,26 +8,42 @@
 /* A weight in all lanes; where pixels share a vector (`mixed`) each lane has its own. */
 WORD vf32 plane_weight(const float *weight, const int mixed) { return mixed ? *(const vf32 *)weight : splat_f32(*weight); }
 
-/* Planes, whose columns lie side by side: vectors of neighbouring columns, `step` bytes of the input apart. The masks of a tap are set for the columns
- * inside the image: `stride` vectors of them. */
+/* A tap of such a row, one or two vectors `step` bytes of the input apart. Its masks are set for the columns inside the image: `stride` vectors of them.
+ * Pixels that share a vector are picked by `index` out of two where the stride is not 1. */
+WORD void add_plane_tap(
+    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t step,
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < vectors; i++, x += step) {
+        const char *next = x + LANES * ITEM_BYTES(element);
+        vf32 value = masked ? load_masked_as_f32(x, masks[0], element) : load_as_f32(x, LANES, element);
+        if (stride == 2) {
+            const vf32 second = masked ? load_masked_as_f32(next, masks[1], element) : load_as_f32(next, LANES, element);
+            value = mixed ? pick_f32(value, second, index) : every_second_f32(value, second, 0);
+        }
+        if (upper)
+            upper[i] += value * plane_weight(upper_weights, mixed);
+        if (lower)
+            lower[i] += value * plane_weight(lower_weights, mixed);
+    }
+}
+
+/* Planes, whose columns lie side by side: vectors of neighbouring columns. */
 WORD void add_plane_row(
     vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, ptrdiff_t step, int taps,
-    const vi32 *masks, const int stride, const int vectors, const int masked, const int mixed, const int element)
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
+    if (mixed)
+#pragma GCC unroll 1
+        for (int tap = 0; tap < taps; tap++, x += dilation)
+            add_plane_tap(
+                upper, lower, upper_weights + tap * LANES, lower_weights + tap * LANES, x, step, masks + tap * stride, index, stride, vectors, masked, mixed, element);
+    else
 #pragma GCC unroll 8
-    for (int tap = 0; tap < taps; tap++, x += dilation) {
-#pragma GCC unroll 2
-        for (int i = 0; i < vectors; i++) {
-            const char *from = x + i * step, *next = from + LANES * ITEM_BYTES(element);
-            vf32 value = masked ? load_masked_as_f32(from, masks[tap * stride], element) : load_as_f32(from, LANES, element);
-            if (stride == 2)
-                value = every_second_f32(value, masked ? load_masked_as_f32(next, masks[tap * stride + 1], element) : load_as_f32(next, LANES, element), 0);
-            if (upper)
-                upper[i] += value * plane_weight(upper_weights + tap * LANES, mixed);
-            if (lower)
-                lower[i] += value * plane_weight(lower_weights + tap * LANES, mixed);
-        }
-    }
+        for (int tap = 0; tap < taps; tap++, x += dilation)
+            add_plane_tap(
+                upper, lower, upper_weights + tap * LANES, lower_weights + tap * LANES, x, step, masks + tap * stride, index, stride, vectors, masked, mixed, element);
 }
 
 /* `block` is at the channel's lane of its block. */
@@ -35,7 +51,8 @@ WORD void one_plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, const char *x, char *y, const vi32 *masks,
     const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
-    const ptrdiff_t to_next = mixed ? tile->y_column : LANES * ITEM_BYTES(element), step = stride * to_next;
+    const ptrdiff_t to_next = mixed ? tile->y_column : LANES * ITEM_BYTES(element), step = mixed ? tile->x_output : stride * to_next;
+    const vi32 index = mixed && stride > 1 ? *tile->picked : (vi32){0};
     const ptrdiff_t behind = (ptrdiff_t)tile->step * taps * LANES, pitch = taps * LANES, x_row = tile->x_row, dilation = tile->x_column;
     const float *weights = block + LANES;
     vf32 upper[2], lower[2];
@@ -44,11 +61,11 @@ WORD void one_plane_tile(
     for (int i = 0; i < vectors; i++)
         upper[i] = lower[i] = plane_weight(block, mixed);
     for (row = tile->upper.begin; row < tile->upper.end; row++)
-        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
     for (row = tile->both.begin; row < tile->both.end; row++)
-        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
+        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
-        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, stride, vectors, masked, mixed, element);
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
         char *to = y + i * to_next;
@@ -90,20 +107,24 @@ static __attribute__((noinline)) void plane_tile_f32(
     }
 }
 
-#if VECTOR_BYTES == 64
-enum { MIXED_CHANNELS = 4 };
-/* Rows of pixels of a few channels are a plane, too: neighbouring columns are channels of neighbouring pixels, each with weights of its own. Vectors hold
- * whole pixels, and are `y_column` bytes apart; single ones have masks. */
-static __attribute__((noinline)) void mixed_tile(
+/* Channels up to which rows of pixels are a plane, too, whose neighbouring columns are channels of neighbouring pixels, each with weights of its own: where
+ * the stride is 1, and where it is not. Vectors hold whole pixels, and are `y_column` bytes apart, `x_output` in the input; single ones have masks. */
+#if VECTOR_BYTES > 16
+enum { MIXED_CHANNELS = VECTOR_BYTES == 64 ? 4 : 0, PICKED_CHANNELS = LANES / 2 };
+static __attribute__((noinline, unused)) void mixed_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
-    if (masks)
+    if (stride == 1 && MIXED_CHANNELS && masks)
         one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1, FLOAT32);
-    else
+    else if (stride == 1 && MIXED_CHANNELS)
         one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1, FLOAT32);
+    else if (masks)
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 1, FLOAT32);
+    else
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 1, FLOAT32);
 }
 #else
-enum { MIXED_CHANNELS = 0 };
+enum { MIXED_CHANNELS = 0, PICKED_CHANNELS = 0 };
 #define mixed_tile plane_tile_f32
 #endif
 

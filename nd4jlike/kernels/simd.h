@@ -91,6 +91,7 @@ WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
 {
     return (vf32)_mm512_maskz_permutex2var_ps(mask, (__m512)first, (__m512i)index, (__m512)second);
 }
+WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index) { return (vf32)_mm512_permutex2var_ps((__m512)first, (__m512i)index, (__m512)second); }
 WORD vf32 halves_f32(float lower, float upper) { return (vf32)_mm512_insertf32x8(_mm512_set1_ps(lower), _mm256_set1_ps(upper), 1); }
 WORD vf32 upper_half_f32(vf32 value) { return (vf32)_mm512_shuffle_f32x4((__m512)value, (__m512)value, 0x0E); }
 /* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
@@ -147,6 +148,12 @@ WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm256_ma
 typedef vi32 vmask;
 WORD vmask mask_of(vi32 lanes) { return lanes; }
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm256_maskload_ps(source, (__m256i)mask); }
+WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index)
+{
+    /* Bit 3 of an index, which says that the lane is of the second, becomes the sign. */
+    const __m256 a = _mm256_permutevar8x32_ps((__m256)first, (__m256i)index), b = _mm256_permutevar8x32_ps((__m256)second, (__m256i)index);
+    return (vf32)_mm256_blendv_ps(a, b, (__m256)(index << 28));
+}
 WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
     return (vf32)_mm256_permutevar8x32_ps(_mm256_maskload_ps(source, first_lanes(count)), (__m256i)index);
@@ -313,6 +320,10 @@ WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count)
 
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part_i8(target, &value, count); }
 
+#endif
+
+#if VECTOR_BYTES == 16
+WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index) { return __builtin_shuffle(first, second, index); }
 #endif
 
 /* Lanes 0, 2, 4 .. of two vectors from the first on, 0 or 1. */

@@ -49,6 +49,8 @@ typedef struct {
     /* What the next place along a row adds and is to be fetched before: bytes to its inputs and its outputs, rows and columns; 0 rows: nothing. */
     ptrdiff_t next_x, next_y;
     int new_rows, new_columns, next_rows, next_columns;
+    /* Of planes that are pixels, with a stride: the inputs of the lanes in two vectors. */
+    const vi32 *picked;
 } Tile;
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
