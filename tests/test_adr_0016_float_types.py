@@ -339,6 +339,42 @@ def test_d3_halves_are_read_in_place(isa, dtype):
         assert kernel in text
 
 
+@every_isa
+@every_half
+@pytest.mark.parametrize("side", SIDES)
+def test_d3_planes_are_widened_some_at_a_time(isa, dtype, side):
+    """D3: widened to float32, which is exact, and summed there; rounded once: the sums of a float32 plan, whatever is widened together."""
+    for number, (shape, kernel, multiplier, steps) in enumerate(
+        [
+            ((2, 37, 28, 28), (3, 3), 1, {}),  # several groups of planes, the last one smaller
+            ((1, 40, 7, 7), (5, 5), 1, {}),  # planes that become pixels
+            ((1, 3, 90, 131), (3, 3), 1, {"stride": 2}),  # several parts of each plane
+            ((1, 2, 61, 300), (5, 3), 3, {"dilation": (3, 1), "padding": ((9, 4), (0, 2))}),
+            ((1, 2, 4, 2100), (2, 9), 1, {"padding": ((0, 5), (4, 4))}),  # rows without any input at the end
+            ((1, 1, 3, 5), (3, 3), 20, {"activation": "relu"}),
+        ]
+    ):
+        x, weights, bias = random(shape, dtype, number), random((*kernel, shape[1], multiplier), dtype, 2), random(shape[1] * multiplier, dtype, 3)
+        bias = bias.astype(np.float32)
+        plan = nd.DepthwiseConv2d(weights, bias, data_format="NCHW", isa=isa, **steps)
+        assert "widened to float32" in plan.explain(x)
+        wide = nd.DepthwiseConv2d(weights.astype(np.float32), bias, data_format="NCHW", isa=isa, **steps)(x.astype(np.float32))
+        wanted = wide.to_numpy().astype(DTYPES[dtype])
+        given = guarded_array(x, side)
+        for threads in (1, 2):
+            out = guarded_array(np.full(wanted.shape, np.nan, DTYPES[dtype]), side)
+            nd.DepthwiseConv2d(weights, bias, data_format="NCHW", isa=isa, threads=threads, **steps)(given, out)
+            np.testing.assert_array_equal(out.view(np.uint16), wanted.view(np.uint16))
+        # Rows and planes apart.
+        apart = np.full((*shape[:2], shape[2] + 1, shape[3] + 3), np.nan, DTYPES[dtype])[:, :, :-1, :-3]
+        apart[...] = x
+        room = np.full((*wanted.shape[:3], wanted.shape[3] + 5), 7, DTYPES[dtype])
+        plan(apart, room[..., 2:-3])
+        np.testing.assert_array_equal(np.ascontiguousarray(room[..., 2:-3]).view(np.uint16), wanted.view(np.uint16))
+        assert (room[..., :2] == 7).all()
+        assert (room[..., -3:] == 7).all()
+
+
 @every_half
 def test_d5_weights_and_bias_of_other_types(dtype):
     """D5: A bias of float16 or bfloat16 weights may be float32 as well."""

@@ -289,18 +289,13 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
     cdef Rows job
-    cdef Py_ssize_t turned
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        if in_strips(problem):
-            turned = problem.channels // LANES * LANES if is_turned(problem) else 0
-            if turned:
-                run_turned(problem, <const char *> x, <char *> y, begin, end)
-            if turned < problem.channels:
-                run_strips(problem, turned, <const char *> x, <char *> y, begin, end)
+        if problem.element == FLOAT32:
+            run_in_place(problem, 0, <const char *> x, <char *> y, begin, end)
         else:
-            run_planes(problem, <const char *> x, <char *> y, begin, end)
+            run_widened(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif problem.element == FLOAT64:
         run(problem, <const vf64 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
     else:
@@ -327,9 +322,13 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
     cdef Rows rows
-    if prepare_rows(&rows, problem) or (in_planes(problem) and problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
+    cdef Py_ssize_t need
+    if prepare_rows(&rows, problem):
         return 0
-    return max(prepare_float(&job, problem, True), prepare_float(&job, problem, False))
+    need = scratch_bytes_planes(problem) if in_planes(problem) else 0
+    if in_planes(problem) and problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]:
+        return need
+    return max(need, max(prepare_float(&job, problem, True), prepare_float(&job, problem, False)))
 
 
 cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
@@ -543,6 +542,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, a vector of planes at a time turned into pixels"
         if mixed_lanes(problem):
             return b"in place, pixels side by side in a vector, tiles of 2 rows"
+        if problem.element != FLOAT32:
+            return b"plane by plane, widened to float32"
         return b"in place, columns of planes from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
     return b"through bands or pixel by pixel"
 

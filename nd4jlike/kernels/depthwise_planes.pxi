@@ -1,4 +1,5 @@
-# float32 and halves whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h).
+# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h). Halves become float32 a few
+# planes at a time.
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
@@ -9,8 +10,9 @@ cdef extern from "planes.h" nogil:
         NARROW_STRIPS
         MIXED_CHANNELS
         PICKED_CHANNELS
+    vi32 lanes_between(Py_ssize_t begin, Py_ssize_t end)
     ctypedef struct PlaneStrip:
-        Py_ssize_t first_plane, end_plane, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
+        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
         const vi32 *masks[STRIPS_ACROSS]
         const vi32 *index
         const float *blocks
@@ -20,10 +22,16 @@ cdef extern from "planes.h" nogil:
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
-    PlaneTile plane_tiles[4]
+    void plane_tile(
+        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
+    ) noexcept nogil
     void mixed_tile(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
+    void widen_f16(float *target, const char *source, Py_ssize_t count)
+    void widen_bf16(float *target, const char *source, Py_ssize_t count)
+    void narrow_f16(char *target, const float *source, Py_ssize_t count)
+    void narrow_bf16(char *target, const float *source, Py_ssize_t count)
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
@@ -41,6 +49,9 @@ cdef enum:
     NEAR_ROWS = 9
     # Of planes that are turned.
     TURNED_PIXELS = 256
+    # Of float32 that halves become at a time, with the outputs. With fewer rows of a plane than these, most are rows around.
+    WIDENED_BYTES = 64 << 10
+    WIDENED_ROWS = 4
 
 
 # Neighbouring output columns: one vector or two. Masks: the index of their first, -1 where every input is inside the image.
@@ -75,7 +86,7 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
 
 cdef bint in_planes(const Problem *problem) noexcept nogil:
     return mixed_lanes(problem) or (
-        problem.element != FLOAT64 and plane_tiles[problem.element] != NULL
+        problem.element != FLOAT64
         and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
         and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
     )
@@ -101,7 +112,7 @@ cdef bint is_turned(const Problem *problem) noexcept nogil:
     )
 
 
-cdef void run_turned(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_turned(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_planes, whole vectors of planes: they become pixels of LANES channels on the stack, are computed as rows, and become planes again."""
     cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Problem turned = problem[0]
@@ -129,7 +140,7 @@ cdef void run_turned(const Problem *problem, const char *x, char *y, Py_ssize_t 
         pixels = (last - top) * problem.out_width
         for block in range(problem.channels // LANES):
             turn_planes(planes, problem.x_strides[3] * 4, inputs, problem.height * problem.width)
-            run_image(&job, limits, blocks + block * job.block_vectors, inputs, outputs, top, last, 0, problem.out_width)
+            run_image(&job, limits, blocks + (lead // LANES + block) * job.block_vectors, inputs, outputs, top, last, 0, problem.out_width)
             if pixels >= LANES:
                 turn_pixels(outputs + top * problem.out_width * VECTOR_BYTES, to, problem.y_strides[3] * 4, pixels)
             else:
@@ -146,10 +157,9 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
 
     Returns the column after them.
     """
-    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, lane, source
-    cdef int masked = 0, inside = -1, bits
+    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, source
+    cdef int masked = 0, inside = -1
     cdef bint whole
-    cdef int *mask
     cdef Piece *piece
     pieces.count = 0
     while column < problem.out_width and pieces.count < PIECES and masked < MASKED_PIECES:
@@ -171,23 +181,20 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
                 inside = piece.masks
             for tap in range(problem.kernel_width):
                 for i in range(vectors):
-                    mask = <int *> &pieces.masks[piece.masks + tap * vectors + i]
-                    for lane in range(LANES):
-                        source = position + tap * problem.dilation_width + i * LANES + lane
-                        bits = 0 <= source < problem.width and (i * LANES + lane) // stride < piece.lanes
-                        mask[lane] = -bits
+                    source = position + tap * problem.dilation_width + i * LANES
+                    pieces.masks[piece.masks + tap * vectors + i] = lanes_between(-source, min(problem.width - source, piece.lanes * stride - i * LANES))
         column += piece.vectors * lanes
         pieces.count += 1
     return column
 
 
-cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end of batch*out_height; weights are packed as for bands."""
+cdef void run_planes(const Problem *given, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height of all planes, which are those from `lead` on of the weights; these are packed as for bands."""
     cdef Problem flat = given[0]
     cdef const Problem *problem = &flat
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
-    cdef Py_ssize_t itemsize = item_bytes(problem.element), column = 0, next_column, image, row, rows, position, channel, output, phase, first
+    cdef Py_ssize_t itemsize = 4, column = 0, next_column, image, row, rows, position, channel, output, phase, first
     cdef Py_ssize_t x_rows[ROW_TILES]
     cdef Py_ssize_t y_rows[ROW_TILES]
     cdef Tile tiles[ROW_TILES]
@@ -198,7 +205,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
     cdef vi32 picked
     cdef Pieces pieces
     cdef Py_ssize_t mixed = mixed_lanes(given), lanes = mixed if mixed else LANES
-    cdef PlaneTile run_tile = mixed_tile if mixed else plane_tiles[given.element]
+    cdef PlaneTile run_tile = mixed_tile if mixed else plane_tile
     cdef int i, tile, count
     cdef Line down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
@@ -249,7 +256,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
                                 piece = &pieces.piece[i]
                                 tiles[tile].tail_lanes = piece.lanes
                                 run_tile(
-                                    &tiles[tile], limits, blocks + output // LANES * block_vectors * LANES + output % LANES,
+                                    &tiles[tile], limits, blocks + (lead + output) // LANES * block_vectors * LANES + (lead + output) % LANES,
                                     <int> problem.kernel_width, <int> problem.stride_width, piece.vectors,
                                     x_plane + x_rows[tile] + piece.column * problem.stride_width * itemsize, y_plane + y_rows[tile] + piece.column * itemsize,
                                     NULL if piece.masks < 0 else &pieces.masks[piece.masks],
@@ -277,7 +284,7 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
             place[lane] = <int> (bits * (source + lane // (LANES // 2) * LANES))
 
 
-cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_planes, planes from the first on."""
     cdef Py_ssize_t column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier, together, chunk
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
@@ -294,6 +301,7 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
     cdef PlaneStrip strip
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
+    strip.lead = lead
     strip.multiplier = problem.multiplier
     strip.x_plane = problem.x_strides[3] * 4
     strip.y_plane = problem.y_strides[3] * 4
@@ -350,3 +358,123 @@ cdef void run_strips(const Problem *problem, Py_ssize_t first, const char *x, ch
                         strip.begin = strip.end
                 strip.first_plane = strip.end_plane
         column = next_column
+
+
+cdef void run_in_place(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_planes, whichever is faster."""
+    cdef Py_ssize_t turned = 0
+    if not in_strips(problem):
+        run_planes(problem, lead, x, y, begin, end)
+        return
+    if is_turned(problem):
+        turned = problem.channels // LANES * LANES
+        run_turned(problem, lead, x, y, begin, end)
+    if turned < problem.channels:
+        run_strips(problem, lead, turned, x, y, begin, end)
+
+
+# Halves that are float32 at a time: input channels, output rows, and bytes.
+cdef struct Widened:
+    Py_ssize_t channels, rows, x_bytes, y_bytes
+
+
+cdef inline Py_ssize_t rows_below(const Problem *problem, Py_ssize_t rows) noexcept nogil:
+    """Rows from the first to the last one that so many output rows read."""
+    return (rows - 1) * problem.stride_height + (problem.kernel_height - 1) * problem.dilation_height + 1
+
+
+cdef Widened widened_of(const Problem *problem) noexcept nogil:
+    cdef Widened size = Widened(1, problem.out_height, 0, 0)
+    while True:
+        size.x_bytes = min(problem.height, rows_below(problem, size.rows)) * problem.width * 4
+        size.y_bytes = problem.multiplier * size.rows * problem.out_width * 4
+        if size.x_bytes + size.y_bytes <= WIDENED_BYTES or size.rows <= WIDENED_ROWS:
+            break
+        size.rows = (size.rows + 1) // 2
+    size.channels = max(1, min(problem.channels, WIDENED_BYTES // (size.x_bytes + size.y_bytes)))
+    if size.channels > LANES:
+        size.channels -= size.channels % LANES
+    size.x_bytes = divide_up(size.x_bytes * size.channels, VECTOR_BYTES) * VECTOR_BYTES
+    size.y_bytes *= size.channels
+    return size
+
+
+cdef void widen(
+    char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
+) noexcept nogil:
+    """Halves, planes and rows so many bytes apart, to float32 side by side; the last vector is written whole."""
+    cdef Py_ssize_t i, j
+    if row == 2 * width:
+        width, rows = width * rows, 1
+    if plane == 2 * width and rows == 1:
+        width, planes = width * planes, 1
+    for i in range(planes):
+        for j in range(rows):
+            if element == FLOAT16:
+                widen_f16(<float *> target, source + i * plane + j * row, width)
+            else:
+                widen_bf16(<float *> target, source + i * plane + j * row, width)
+            target += 4 * width
+
+
+cdef void narrow(
+    char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
+) noexcept nogil:
+    """And back."""
+    cdef Py_ssize_t i, j
+    if row == 2 * width:
+        width, rows = width * rows, 1
+    if plane == 2 * width and rows == 1:
+        width, planes = width * planes, 1
+    for i in range(planes):
+        for j in range(rows):
+            if element == FLOAT16:
+                narrow_f16(target + i * plane + j * row, <const float *> source, width)
+            else:
+                narrow_bf16(target + i * plane + j * row, <const float *> source, width)
+            source += 4 * width
+
+
+cdef void run_widened(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_planes, of halves: some planes, or rows of one, become float32 and the results halves again."""
+    cdef Widened size = widened_of(problem)
+    cdef Problem wide = problem[0]
+    cdef Py_ssize_t image, top, rows, first, last, channel, count
+    cdef const Py_ssize_t *x_strides = &problem.x_strides[0]
+    cdef const Py_ssize_t *y_strides = &problem.y_strides[0]
+    wide.element = FLOAT32
+    wide.batch = 1
+    wide.x_strides = [0, problem.width, 1, 0]
+    wide.y_strides = [0, problem.out_width, 1, 0]
+    while begin < end:
+        image = begin // problem.out_height
+        top = begin % problem.out_height
+        rows = min(min(size.rows, problem.out_height - top), end - begin)
+        first = top * problem.stride_height - problem.pad_top
+        last = min(problem.height, first + rows_below(problem, rows))
+        wide.pad_top = -min(first, 0)
+        first = min(max(first, 0), max(last, 0))
+        wide.height = max(last, 0) - first
+        wide.out_height = rows
+        wide.x_strides[3] = wide.height * problem.width
+        wide.y_strides[3] = rows * problem.out_width
+        channel = 0
+        while channel < problem.channels:
+            count = min(size.channels, problem.channels - channel)
+            wide.channels = count
+            widen(
+                scratch, x + (image * x_strides[0] + first * x_strides[1] + channel * x_strides[3]) * 2,
+                count, x_strides[3] * 2, wide.height, x_strides[1] * 2, problem.width, problem.element,
+            )
+            run_in_place(&wide, channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
+            narrow(
+                y + (image * y_strides[0] + top * y_strides[1] + channel * problem.multiplier * y_strides[3]) * 2, scratch + size.x_bytes,
+                count * problem.multiplier, y_strides[3] * 2, rows, y_strides[1] * 2, problem.out_width, problem.element,
+            )
+            channel += count
+        begin += rows
+
+
+cdef Py_ssize_t scratch_bytes_planes(const Problem *problem) noexcept nogil:
+    cdef Widened size = widened_of(problem)
+    return size.x_bytes + size.y_bytes + VECTOR_BYTES if problem.element != FLOAT32 else 0

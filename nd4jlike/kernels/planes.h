@@ -5,53 +5,61 @@
 #include "taps.h"
 #include "tiles.h"
 
+/* The mask of the lanes from `begin` to before `end`, which may lie anywhere. */
+WORD vi32 lanes_between(ptrdiff_t begin, ptrdiff_t end)
+{
+    const int first = (int)(begin < 0 ? 0 : begin > LANES ? LANES : begin), last = (int)(end < 0 ? 0 : end > LANES ? LANES : end);
+    vi32 lane;
+    for (int i = 0; i < LANES; i++)
+        lane[i] = i;
+    return (vi32)(lane >= first) & (vi32)(lane < last);
+}
+
 /* A weight in all lanes; where pixels share a vector (`mixed`) each lane has its own. */
 WORD vf32 plane_weight(const float *weight, const int mixed) { return mixed ? *(const vf32 *)weight : splat_f32(*weight); }
 
-/* A tap of such a row, one or two vectors `step` bytes of the input apart. Its masks are set for the columns inside the image: `stride` vectors of them.
- * Pixels that share a vector are picked by `index` out of two where the stride is not 1. */
+/* Planes, whose columns lie side by side: a tap of one or two vectors of neighbouring columns, `step` bytes of the input apart. Its masks are set for the
+ * columns inside the image: `stride` vectors of them. Pixels that share a vector are picked by `index` out of two where the stride is not 1. */
 WORD void add_plane_tap(
-    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t step,
-    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
+    vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t step, ptrdiff_t tap,
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed)
 {
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++, x += step) {
-        const char *next = x + LANES * ITEM_BYTES(element);
-        vf32 value = masked ? load_masked_as_f32(x, masks[0], element) : load_as_f32(x, LANES, element);
+        const char *next = x + VECTOR_BYTES;
+        vf32 value = masked ? load_where_f32((const float *)x, mask_of(masks[tap * stride])) : *(const vf32 *)x;
         if (stride == 2) {
-            const vf32 second = masked ? load_masked_as_f32(next, masks[1], element) : load_as_f32(next, LANES, element);
+            const vf32 second = masked ? load_where_f32((const float *)next, mask_of(masks[tap * stride + 1])) : *(const vf32 *)next;
             value = mixed ? pick_f32(value, second, index) : every_second_f32(value, second, 0);
         }
         if (upper)
-            upper[i] += value * plane_weight(upper_weights, mixed);
+            upper[i] += value * plane_weight(upper_weights + tap * LANES, mixed);
         if (lower)
-            lower[i] += value * plane_weight(lower_weights, mixed);
+            lower[i] += value * plane_weight(lower_weights + tap * LANES, mixed);
     }
 }
 
-/* Planes, whose columns lie side by side: vectors of neighbouring columns. */
 WORD void add_plane_row(
     vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, ptrdiff_t step, int taps,
-    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed)
 {
-    if (mixed)
-#pragma GCC unroll 1
-        for (int tap = 0; tap < taps; tap++, x += dilation)
-            add_plane_tap(
-                upper, lower, upper_weights + tap * LANES, lower_weights + tap * LANES, x, step, masks + tap * stride, index, stride, vectors, masked, mixed, element);
-    else
+    /* Unrolled where the number is known. */
+    if (__builtin_constant_p(taps))
 #pragma GCC unroll 8
-        for (int tap = 0; tap < taps; tap++, x += dilation)
-            add_plane_tap(
-                upper, lower, upper_weights + tap * LANES, lower_weights + tap * LANES, x, step, masks + tap * stride, index, stride, vectors, masked, mixed, element);
+        for (int tap = 0; tap < taps; tap++)
+            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed);
+    else
+#pragma GCC unroll 1
+        for (int tap = 0; tap < taps; tap++)
+            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed);
 }
 
 /* `block` is at the channel's lane of its block. */
 WORD void one_plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, const char *x, char *y, const vi32 *masks,
-    const int stride, const int vectors, const int masked, const int mixed, const int element)
+    const int stride, const int vectors, const int masked, const int mixed)
 {
-    const ptrdiff_t to_next = mixed ? tile->y_column : LANES * ITEM_BYTES(element), step = mixed ? tile->x_output : stride * to_next;
+    const ptrdiff_t to_next = mixed ? tile->y_column : VECTOR_BYTES, step = mixed ? tile->x_output : stride * to_next;
     const vi32 index = mixed && stride > 1 ? *tile->picked : (vi32){0};
     const ptrdiff_t behind = (ptrdiff_t)tile->step * taps * LANES, pitch = taps * LANES, x_row = tile->x_row, dilation = tile->x_column;
     const float *weights = block + LANES;
@@ -61,49 +69,49 @@ WORD void one_plane_tile(
     for (int i = 0; i < vectors; i++)
         upper[i] = lower[i] = plane_weight(block, mixed);
     for (row = tile->upper.begin; row < tile->upper.end; row++)
-        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
     for (row = tile->both.begin; row < tile->both.end; row++)
-        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
+        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
-        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
         char *to = y + i * to_next;
-        store_from_f32(to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes, element);
+        store_f32((float *)to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes);
         if (tile->rows == 2)
-            store_from_f32(to + tile->y_row, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes, element);
+            store_f32((float *)(to + tile->y_row), at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes);
     }
 }
 
 /* No masks: every column is inside the image. `taps` is a constant for the usual filters. */
 WORD void plane_tile_of(
-    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks, const int element)
+    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
     if (stride == 1 && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 0);
     else if (stride == 1 && vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, 0);
     else if (stride == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 0);
     else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 0);
     else if (vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, 0);
     else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0, element);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0);
 }
 
 /* Calls, so that their registers are their own. */
-static __attribute__((noinline)) void plane_tile_f32(
+static __attribute__((noinline)) void plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
     switch (taps) {
-    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks, FLOAT32); break;
+    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks); break;
 #if VECTOR_BYTES > 16
-    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks, FLOAT32); break;
-    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks, FLOAT32); break;
+    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks); break;
+    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks); break;
 #endif
-    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, FLOAT32);
+    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
     }
 }
 
@@ -115,39 +123,21 @@ static __attribute__((noinline, unused)) void mixed_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
     if (stride == 1 && MIXED_CHANNELS && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1, FLOAT32);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1);
     else if (stride == 1 && MIXED_CHANNELS)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1, FLOAT32);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1);
     else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 1, FLOAT32);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 1);
     else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 1, FLOAT32);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 1);
 }
 #else
 enum { MIXED_CHANNELS = 0, PICKED_CHANNELS = 0 };
-#define mixed_tile plane_tile_f32
-#endif
-
-#define PLANE_TILE(name, element) \
-    static __attribute__((noinline)) void name( \
-        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks) \
-    { \
-        plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks, element); \
-    }
-#if WIDENS_HALVES
-PLANE_TILE(plane_tile_f16, FLOAT16)
-PLANE_TILE(plane_tile_bf16, BFLOAT16)
+#define mixed_tile plane_tile
 #endif
 
 typedef void (*PlaneTile)(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks);
-static const PlaneTile plane_tiles[BFLOAT16 + 1] = {
-    [FLOAT32] = plane_tile_f32,
-#if WIDENS_HALVES
-    [FLOAT16] = plane_tile_f16,
-    [BFLOAT16] = plane_tile_bf16,
-#endif
-};
 
 /* Taps in a row of a strip, and vectors side by side, at most. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, NARROW_STRIPS = STRIPS_ACROSS };
@@ -155,7 +145,8 @@ enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, NARROW_STRIPS = STRIPS_ACROSS };
 /* Vectors of neighbouring output columns of the planes from the first to the end, all output rows from `begin` to `end`. Narrow: whole rows, of two planes
  * in the halves of a vector. */
 typedef struct {
-    ptrdiff_t first_plane, end_plane, multiplier, x_plane, y_plane;
+    /* `x` and `y` are at plane 0, whose weights are those of plane `lead`. */
+    ptrdiff_t first_plane, end_plane, lead, multiplier, x_plane, y_plane;
     /* Columns between taps, where the stride is 1; rows between taps are steps from row to row. */
     ptrdiff_t dilation;
     ptrdiff_t begin, end, pad, height;
@@ -239,7 +230,7 @@ WORD void strip_of(
 #pragma GCC unroll 4
         for (int i = 0; i < pointers; i++) {
             const ptrdiff_t place = plane + i < strip->end_plane ? plane + i : strip->end_plane - 1;
-            weights[i] = strip->blocks + place / LANES * strip->block_vectors * LANES + place % LANES;
+            weights[i] = strip->blocks + (strip->lead + place) / LANES * strip->block_vectors * LANES + (strip->lead + place) % LANES;
             /* A division takes as long as a row. */
             from[i] = x + (strip->multiplier == 1 ? place : (ptrdiff_t)((uint32_t)place / (uint32_t)strip->multiplier)) * strip->x_plane + row * strip->x_row;
             to[i] = y + place * strip->y_plane;
@@ -353,6 +344,25 @@ static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
     [7] = {[1] = {strips_7_1}},
 #endif
 };
+
+/* Halves to float32, whose last vector is written whole; and back. Of each type apart, or every vector asks for its type. */
+#define CONVERSIONS(name, element) \
+    static __attribute__((noinline, unused)) void widen_##name(float *target, const char *source, ptrdiff_t count) \
+    { \
+        for (; count >= LANES; count -= LANES, target += LANES, source += 2 * LANES) \
+            *(vf32 *)target = load_as_f32(source, LANES, element); \
+        if (count) \
+            *(vf32 *)target = load_as_f32(source, count, element); \
+    } \
+    static __attribute__((noinline, unused)) void narrow_##name(char *target, const float *source, ptrdiff_t count) \
+    { \
+        for (; count >= LANES; count -= LANES, target += 2 * LANES, source += LANES) \
+            store_from_f32(target, *(const vf32 *)source, LANES, element); \
+        if (count) \
+            store_from_f32(target, *(const vf32 *)source, count, element); \
+    }
+CONVERSIONS(f16, FLOAT16)
+CONVERSIONS(bf16, BFLOAT16)
 
 /* LANES planes of `count` cells, 4 or more, into pixels of LANES channels side by side. The last columns may be moved twice. */
 static __attribute__((noinline, unused)) void turn_planes(const char *planes, ptrdiff_t plane, char *pixels, ptrdiff_t count)

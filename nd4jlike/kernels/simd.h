@@ -361,10 +361,15 @@ WORD vhalves brain_of_f32(vf32 value)
 {
     vu32 bits = (vu32)value;
     vu32 rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+#if VECTOR_BYTES == 64 /* Which gcc converts by halves. */
+    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)value, (__m512)value, _CMP_UNORD_Q);
+    return (vhalves)_mm512_cvtepi32_epi16(_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)(bits >> 16), _mm512_set1_epi32(0x40)));
+#else
     return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
+#endif
 }
 
-#if VECTOR_BYTES == 64 /* Which gcc converts by halves. */
+#if VECTOR_BYTES == 64
 WORD vf32 f32_of_brain(vhalves brain) { return (vf32)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)brain), 16); }
 #else
 WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
@@ -424,7 +429,6 @@ enum { BY_PAIRS = 0 };
 
 WORD vhalves load_part_halves(const void *source, ptrdiff_t count) { return (vhalves)_mm256_maskz_loadu_epi16(first_lanes(count), source); }
 WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { _mm256_mask_storeu_epi16(target, first_lanes(count), (__m256i)value); }
-WORD vhalves load_masked_halves(const void *source, vi32 mask) { return (vhalves)_mm256_maskz_loadu_epi16(_mm512_movepi32_mask((__m512i)mask), source); }
 
 #else
 
@@ -452,15 +456,6 @@ WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
 
 WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { copy_part_halves(target, (const char *)&value, count); }
 
-RARE vhalves load_masked_halves(const void *source, vi32 mask)
-{
-    vhalves value = {0};
-    for (int lane = 0; lane < LANES; lane++)
-        if (mask[lane])
-            value[lane] = ((const uint16_t *)source)[lane];
-    return value;
-}
-
 #endif
 
 /* float32 from memory that holds it, or half as many bits; `element` tells. */
@@ -471,13 +466,6 @@ WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
         return load_f32((const float *)source, count);
     halves = count >= LANES ? *(const vhalves *)source : load_part_halves(source, count);
     return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
-}
-
-WORD vf32 load_masked_as_f32(const void *source, vi32 mask, int element)
-{
-    if (element == FLOAT32)
-        return load_where_f32((const float *)source, mask_of(mask));
-    return element == FLOAT16 ? f32_of_half(load_masked_halves(source, mask)) : f32_of_brain(load_masked_halves(source, mask));
 }
 
 WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, int element)
