@@ -86,6 +86,28 @@ def test_d1_images_of_one_tile(isa, side, kernel):
             assert_close(out, values, weights, bias, **steps)
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("channels", [63, 64, 83, 130])
+def test_d1_filters_that_share_no_inputs(isa, side, channels):
+    """D1: any height, any dilation, any width and stride: outputs are computed one by one where windows do not overlap."""
+    for kernel, stride, dilation, padding in product((2, 3), ((2, 2), (3, 3), (4, 5)), (1, 2), ("same", ((3, 0), (1, 4)))):
+        size = (9 + stride[0], 13)
+        values, weights, bias = random((2, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, (kernel, kernel), stride, (dilation, dilation))
+        if padding != "same":
+            steps["padding"] = padding
+        shape = [out_size(n, kernel, s, dilation, *p) for n, s, p in zip(size, stride, steps["padding"], strict=True)]
+        out = guarded_array(np.full((2, *shape, channels), np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, threads=2, isa=isa)
+        plan(guarded_array(values, side), out)
+        assert_close(out, values, weights, bias, **steps)
+        assert ("output by output" in plan.explain()) == (channels >= 64 and all(s // math.gcd(s, dilation) >= kernel for s in stride))
+        weights[0, 0] = np.inf
+        got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, dilation=dilation, padding=padding, isa=isa))
+        assert not np.isnan(got).any()
+
+
 def test_d1_wider_filters_go_through_bands():
     """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation."""
     for width, stride, dilation, in_place in ((58, 1, 1, True), (59, 1, 1, False), (53, 2, 1, True), (54, 2, 1, False), (58, 3, 3, True), (59, 3, 3, False)):

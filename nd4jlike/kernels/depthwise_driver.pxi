@@ -530,6 +530,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 2 rows and 6 columns"
+        if rows.pixel:
+            return b"in place, output by output"
         if rows.image:
             return b"in place, an image of 7 rows and 7 columns at a time"
         if rows.split or rows.beside:

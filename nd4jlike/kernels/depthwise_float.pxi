@@ -38,6 +38,7 @@ cdef extern from "taps.h" nogil:
     const int TALL_TILE
     const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
+    const OneTile pixel_tiles[8][13]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
@@ -56,6 +57,8 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
+    # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared.
+    PIXEL_BYTES = 256
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
     ALIGNED_BLOCKS = 8
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
@@ -95,6 +98,8 @@ cdef struct Rows:
     bint tall, split, image, fetches, parted
     # Whether outputs of dilated filters are computed in twos, side by side.
     bint beside
+    # Whether an output, its channels in a row, is a tile.
+    bint pixel
     int columns
     const OneTile *tiles
 
@@ -199,8 +204,14 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     )
     job.wide = not (job.spread or swapped or general or crowded or job.split) and wide_pays(&job.across)
-    job.columns = GENERAL_TILE if general else WIDE_TILE if job.wide else NARROW_TILE
-    if general:
+    job.columns = WIDE_TILE if job.wide else GENERAL_TILE if general and job.across.step == 1 else NARROW_TILE
+    job.pixel = (
+        general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
+        and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL and job.channels * job.itemsize >= PIXEL_BYTES
+    )
+    if job.pixel:
+        job.columns, job.tiles = 1, &pixel_tiles[job.across.taps][0]
+    elif general:
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
@@ -218,7 +229,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
     )
     job.parted = (
-        VECTOR_BYTES == 64 and problem.distance == IN_CACHE and not job.image
+        VECTOR_BYTES == 64 and problem.distance == IN_CACHE and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= TOGETHER_PRODUCTS
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
@@ -459,7 +470,10 @@ cdef void run_image(
                     # Two and two rather than three and one.
                     rows = TALL_ROWS(job.columns)
                     whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
-                    if not whole:
+                    if job.pixel:
+                        rows = 1
+                        whole_rows(down, &tile, row, 1, end)
+                    elif not whole:
                         rows = 2
                         whole = whole_rows(down, &tile, row, 2, end)
                         place_rows(down, &tile, row, row + down.phases < end)

@@ -11,7 +11,7 @@
 #include "simd.h"
 
 /* Columns of a tile, and of those that a narrow one is split into. A wide one serves outputs that are all stored, of inputs that are outside at the edges
- * at most; no spread ones. A general one serves any taps and any stride, but loads an input for each output that it reaches. */
+ * at most; no spread ones. A general one serves any taps at a stride of 1; at others there are narrow ones, which load an input for each output that it reaches. */
 enum { NARROW_TILE = 4, SPLIT_TILE = 2, WIDE_TILE = 7, GENERAL_TILE = 6, TILE_TAPS = 8, TILE_STRIDES = 3 };
 /* Taps that a general tile adds at a time, and input columns of a tile at most. */
 enum { TAPS_TOGETHER = 4, TILE_INPUTS = 63 };
@@ -124,7 +124,7 @@ WORD void add_row(
     vi32 index, ptrdiff_t sources, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     int tap = 0;
-    if (columns != GENERAL_TILE) {
+    if (__builtin_constant_p(taps)) {
         add_taps(upper, lower, upper_weights, lower_weights, x, steps, outside, index, sources, spread, taps, stride, columns, where, element);
         return;
     }
@@ -460,15 +460,15 @@ static const OneTile image_tiles[TILE_TAPS] = {
 #endif
 };
 
-#define GENERAL_TILES(name, stride, element) \
-    TILE(name##_inside, 0, 0, tile->taps, stride, GENERAL_TILE, INSIDE, element) \
-    TILE(name##_any, 0, 0, tile->taps, stride, GENERAL_TILE, ANYWHERE, element) \
-    TILE(name##_spread, 0, 1, tile->taps, stride, GENERAL_TILE, ANYWHERE, element)
+#define GENERAL_TILES(name, stride, columns, element) \
+    TILE(name##_inside, 0, 0, tile->taps, stride, columns, INSIDE, element) \
+    TILE(name##_any, 0, 0, tile->taps, stride, columns, ANYWHERE, element) \
+    TILE(name##_spread, 0, 1, tile->taps, stride, columns, ANYWHERE, element)
 #define ROW_OF_GENERAL_TILES(name, spread) {name##_inside, name##_any, name##_any, spread, spread, spread}
-GENERAL_TILES(any_taps, 1, FLOAT32)
-GENERAL_TILES(any_stride, tile->stride, FLOAT32)
-GENERAL_TILES(doubles_of_any_taps, 1, FLOAT64)
-GENERAL_TILES(doubles_of_any_stride, tile->stride, FLOAT64)
+GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
+GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
+GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
+GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
 /* By element type, and whether the stride is more than 1. */
 static const OneTile general_tiles[FLOAT64 + 1][2][VARIANTS] = {
     {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
@@ -476,6 +476,47 @@ static const OneTile general_tiles[FLOAT64 + 1][2][VARIANTS] = {
     {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
 #endif
 };
+
+/* One output of a square filter whose steps leave it no inputs to share: its channels in a row, which is how prefetchers read. */
+WORD void pixel_tile(
+    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int where)
+{
+    const vf32 low = tile->limits ? tile->limits[0] : splat_f32(-__builtin_inff()), high = tile->limits ? tile->limits[1] : splat_f32(__builtin_inff());
+    const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block;
+    const unsigned long long outside = tile->outside;
+    const int above = tile->above, below = tile->below;
+    const char *rows[3] = {x, x + x_row, x + 2 * x_row};
+    do {
+        vf32 sum = block[0];
+#pragma GCC unroll 4
+        for (int i = 0; i < taps; i++) {
+            if (where != INSIDE && (i < above || i >= taps - below))
+                continue;
+#pragma GCC unroll 4
+            for (int j = 0; j < taps; j++)
+                if (where == INSIDE || !(outside >> j & 1))
+                    sum += *(const vf32 *)(rows[i] + j * x_column) * block[1 + i * taps + j];
+        }
+        store_f32((float *)y, at_most_f32(at_least_f32(sum, low), high), lanes);
+        block += 1 + taps * taps;
+#pragma GCC unroll 4
+        for (int i = 0; i < taps; i++)
+            rows[i] += x_block;
+        y += y_block;
+    } while (--count);
+}
+
+#define PIXEL_TILE(taps) \
+    static void pixel_##taps(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        if (tile->above || tile->below || tile->outside) \
+            pixel_tile(tile, block, x, y, lanes, count, taps, EDGES); \
+        else \
+            pixel_tile(tile, block, x, y, lanes, count, taps, INSIDE); \
+    }
+PIXEL_TILE(2)
+PIXEL_TILE(3)
+static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2, pixel_2}, [3] = {pixel_3, pixel_3, pixel_3}};
 
 /* Wide tiles where there is code to spare. */
 #if VECTOR_BYTES > 16
