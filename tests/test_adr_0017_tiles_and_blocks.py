@@ -88,6 +88,27 @@ def test_d1_images_of_one_tile(isa, side, kernel):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("channels", [16, 41, 130])
+def test_d1_filters_of_one_row_or_column(isa, side, channels):
+    """D1: any height, any dilation, any width: whole tiles, what is left of them, and padding on the side that has no taps."""
+    for taps, upright, extent, dilation in product((3, 5, 7), (False, True), (1, 5, 6, 7, 13, 20), (1, 2)):
+        kernel, size = ((taps, 1), (extent, 5)) if upright else ((1, taps), (5, extent))
+        for padding in ("same", ((taps * dilation, 1), (1, taps * dilation))):
+            values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, 1), 2), random(channels, 3)
+            steps = steps_of(size, kernel, (1, 1), (dilation, dilation))
+            if padding != "same":
+                steps["padding"] = padding
+            shape = [out_size(n, k, 1, dilation, *p) for n, k, p in zip(size, kernel, steps["padding"], strict=True)]
+            out = guarded_array(np.full((1, *shape, channels), np.nan, np.float32), side)
+            plan = nd.DepthwiseConv2d(weights, bias, dilation=dilation, padding=padding, activation="relu6", isa=isa)
+            plan(guarded_array(values, side), out)
+            want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
+            assert (abs(out - want) <= bound).all(), (kernel, size, dilation, padding)
+            assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("channels", [63, 64, 83, 130])
 def test_d1_filters_that_share_no_inputs(isa, side, channels):
     """D1: any height, any dilation, any width and stride: outputs are computed one by one where windows do not overlap."""

@@ -529,7 +529,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
-            return b"in place, tiles of 2 rows and 6 columns"
+            return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
         if rows.pixel:
             return b"in place, output by output"
         if rows.image:

@@ -39,6 +39,7 @@ cdef extern from "taps.h" nogil:
     const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
     const OneTile pixel_tiles[8][13]
+    const OneTile line_tiles[2][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
@@ -98,8 +99,10 @@ cdef struct Rows:
     bint tall, split, image, fetches, parted
     # Whether outputs of dilated filters are computed in twos, side by side.
     bint beside
-    # Whether an output, its channels in a row, is a tile.
-    bint pixel
+    # Whether an output, its channels in a row, is a tile; whether tiles have one row.
+    bint pixel, single
+    # Whole tiles of filters of one row or column; NULL: none.
+    const OneTile *line
     int columns
     const OneTile *tiles
 
@@ -145,6 +148,18 @@ cdef bint is_image(const Line *line) noexcept nogil:
 cdef bint is_square(const Rows *job, int columns) noexcept nogil:
     """Whether taps and steps are the same down and across, as in tall tiles, and there are outputs for one."""
     return job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(columns)
+
+
+cdef const OneTile *line_of_tiles(const Rows *job, int distance) noexcept nogil:
+    """Whole tiles of a filter of one row or column; NULL: none. Few products for each byte from beyond the second-level cache leave it to tiles of 2 rows."""
+    cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
+    cdef const OneTile *tiles
+    if min(job.down.taps, job.across.taps) > 1 or job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
+        return NULL
+    if job.down.taps == 1 and taps == 3 and distance >= BEYOND_SECOND_LEVEL:
+        return NULL
+    tiles = line_tiles[job.across.taps == 1][taps]
+    return tiles if tiles[INSIDE] != NULL else NULL
 
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
@@ -203,15 +218,17 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or general or double or job.fetches)
         and tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     )
-    job.wide = not (job.spread or swapped or general or crowded or job.split) and wide_pays(&job.across)
-    job.columns = WIDE_TILE if job.wide else GENERAL_TILE if general and job.across.step == 1 else NARROW_TILE
+    job.line = line_of_tiles(job, problem.distance) if problem.element == FLOAT32 and not job.spread else NULL
+    job.wide = not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
+    job.single = job.line != NULL and job.down.taps == 1
+    job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
     job.pixel = (
         general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
         and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL and job.channels * job.itemsize >= PIXEL_BYTES
     )
     if job.pixel:
-        job.columns, job.tiles = 1, &pixel_tiles[job.across.taps][0]
-    elif general:
+        job.single, job.columns, job.tiles = True, 1, &pixel_tiles[job.across.taps][0]
+    elif general or job.single:
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
@@ -318,7 +335,9 @@ cdef Py_ssize_t find_places(
             places.count = min(outputs - done[0], end) // job.columns
         places.some = job.tiles[where + (SPREAD if job.spread else 0)]
         places.whole = places.tall = NULL
-        if where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
+        if where < ANYWHERE and job.line != NULL:
+            places.whole = job.line[where]
+        elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
             places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
@@ -470,9 +489,10 @@ cdef void run_image(
                     # Two and two rather than three and one.
                     rows = TALL_ROWS(job.columns)
                     whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
-                    if job.pixel:
+                    if job.single:
                         rows = 1
-                        whole_rows(down, &tile, row, 1, end)
+                        whole = whole_rows(down, &tile, row, 1, end)
+                        place_rows(down, &tile, row, False)
                     elif not whole:
                         rows = 2
                         whole = whole_rows(down, &tile, row, 2, end)

@@ -260,11 +260,11 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
 /* Output rows of a tall tile: what the registers hold beside 9 weights. */
 #define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
 
-/* The same of a tile of `rows` rows, of whose inputs as many are outside as a centred filter reaches at most, `above` and `below`: no loops, each weight
+/* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and `below`: no loops, each weight
  * loaded once. */
 WORD void whole_tile(
     const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
-    const int rows, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
+    const int rows, const int high, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     /* Without a stride columns are side by side, while taps are dilated: input `column` is that of a tap for an output, which share none. */
     const int beside = stride == 0;
@@ -273,14 +273,14 @@ WORD void whole_tile(
     const ptrdiff_t sources = spread ? how[SPREAD_SOURCE][1] : 0;
     vf32 sums[TALL_ROWS(WIDE_TILE) * WIDE_TILE];
     const Steps steps = steps_of(tile->x_column);
-    const int last = beside ? columns * taps - 1 : (columns - 1) * stride + taps - 1, down_step = beside ? 1 : stride, reach = (rows - 1) * down_step + taps;
+    const int last = beside ? columns * taps - 1 : (columns - 1) * stride + taps - 1, down_step = beside ? 1 : stride, reach = (rows - 1) * down_step + high;
     x += spread ? how[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
 #pragma GCC unroll 32
     for (int output = 0; output < rows * columns; output++)
         sums[output] = block[0];
 #pragma GCC unroll 16
     for (int row = 0; row < reach; row++, x += tile->x_row) {
-        if ((row < taps / 2 && row < above) || (row >= reach - taps / 2 && row >= reach - below))
+        if ((row < high / 2 && row < above) || (row >= reach - high / 2 && row >= reach - below))
             continue;
         const char *from = x;
 #pragma GCC unroll 32
@@ -293,7 +293,7 @@ WORD void whole_tile(
             for (int output = 0; output < rows * columns; output++) {
                 const int down = row - output / columns * down_step;
                 const int across = !beside ? column - output % columns * stride : column % columns == output % columns ? column / columns : -1;
-                if (down >= 0 && down < taps && across >= 0 && across < taps)
+                if (down >= 0 && down < high && across >= 0 && across < taps)
                     sums[output] += value * block[1 + down * taps + across];
             }
         }
@@ -332,7 +332,8 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
     __asm__ volatile(""); /* Or the compiler takes all this for nothing. */
 }
 
-#define TILE(name, rows, spread, taps, stride, columns, where, element) \
+#define TILE(name, rows, spread, taps, stride, columns, where, element) TILE_OF(name, rows, taps, spread, taps, stride, columns, where, element)
+#define TILE_OF(name, rows, high, spread, taps, stride, columns, where, element) \
     static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         const unsigned long long outside = tile->outside; \
@@ -340,7 +341,7 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
             if (tile->new_rows) \
                 fetch_next(tile, x, y); \
             if (rows) \
-                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, spread, taps, stride, columns, where, element); \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, high, spread, taps, stride, columns, where, element); \
             else \
                 one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
             block += tile->block_vectors; \
@@ -363,7 +364,7 @@ enum { JOINED_BLOCKS = 6 };
         } \
         do { \
             joint.last = count == 1; \
-            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, rows, 0, taps, stride, columns, where, FLOAT32); \
+            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, rows, taps, 0, taps, stride, columns, where, FLOAT32); \
             joint.first = 0; \
             block += tile->block_vectors; \
             x += tile->x_block; \
@@ -382,7 +383,7 @@ enum { JOINED_BLOCKS = 6 };
             _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
             { \
                 const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
-                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, rows, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, rows, taps, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
                 from += 2 * tile->x_row; \
                 to += 2 * tile->y_row; \
                 __asm__("" : "+r"(from), "+r"(to)); \
@@ -517,6 +518,23 @@ WORD void pixel_tile(
 PIXEL_TILE(2)
 PIXEL_TILE(3)
 static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2, pixel_2}, [3] = {pixel_3, pixel_3, pixel_3}};
+
+/* Filters of one row, a row of outputs at a time, and of one column; whole tiles at step 1. By direction, taps, and place. */
+#define LINE_TILES(taps) \
+    TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32) \
+    TILE_OF(line_edges_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, FLOAT32) \
+    TILE_OF(column_##taps, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, FLOAT32)
+#if VECTOR_BYTES > 16
+LINE_TILES(3)
+LINE_TILES(5)
+LINE_TILES(7)
+#endif
+static const OneTile line_tiles[2][TILE_TAPS][EDGES + 1] = {
+#if VECTOR_BYTES > 16
+    {[3] = {line_3, line_edges_3}, [5] = {line_5, line_edges_5}, [7] = {line_7, line_edges_7}},
+    {[3] = {column_3}, [5] = {column_5}, [7] = {column_7}},
+#endif
+};
 
 /* Wide tiles where there is code to spare. */
 #if VECTOR_BYTES > 16
