@@ -525,7 +525,7 @@ def test_d9_d10_several_filters_for_a_channel(isa, rounding):
 
 
 @every_isa
-@pytest.mark.parametrize("channels", [16, 32, 80])
+@pytest.mark.parametrize("channels", [16, 24, 32, 72, 80])
 def test_d9_d10_columns_in_parts(isa, channels):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     # The lanes of such channels may hold halves or quarters of the columns.
@@ -541,6 +541,47 @@ def test_d9_d10_columns_in_parts(isa, channels):
             how = {"stride": (stride, stride), "dilation": (dilation, dilation), "padding": sides}
             plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
             assert_equal(plan(x), x, weights, bias, q, rounding, **how)
+
+
+@every_isa
+@pytest.mark.parametrize("kernel", [5, 7])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_d9_d10_large_filters_and_columns_in_parts(isa, kernel, stride):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT.
+    """
+    for case, channels in enumerate((16, 17, 20, 33, 68, 72, 80, 90, 128)):
+        for width in (1, 7, 14, 21, 33, 47, 90):
+            weights, bias, q = layer(channels, 1, (kernel, kernel), case, (1e-3, 0.02, 0.3)[case % 3], ((-128, 5)[case % 2], (-128, -128, 3)[width % 3]))
+            x = integers((1, 3 + case % 4, width, channels), case)
+            rounding = ROUNDINGS[(case + width) % 2]
+            how = {"stride": (stride, stride), "padding": ((kernel // 2, kernel // 2), (kernel // 2, kernel // 2))}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
+            out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+            plan(guarded_array(x, SIDES[width % 2]), out)
+            assert_equal(nd.asarray(out), x, weights, bias, q, rounding, **how)
+
+
+@every_isa
+@pytest.mark.parametrize(
+    ("kernel", "stride"), [((3, 3), (2, 1)), ((3, 3), (1, 2)), ((3, 3), (3, 3)), ((1, 21), (1, 1)), ((9, 1), (1, 1)), ((1, 4), (1, 3)), ((4, 4), (3, 2))]
+)
+def test_d9_d10_unequal_steps_and_long_filters(isa, kernel, stride):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT.
+    """
+    for case, channels in enumerate((13, 16, 24, 32, 40, 48, 64, 72, 96)):
+        for height, width in ((1, 9), (4, 8), (7, 23), (18, 3), (10, 31)):
+            weights, bias, q = layer(channels, 1, kernel, case, (1e-3, 0.02, 0.3)[case % 3], ((-128, 5)[case % 2], (-128, -128, 3)[width % 3]))
+            x = integers((2, height, width, channels), case)
+            rounding = ROUNDINGS[(case + width) % 2]
+            how = {"stride": stride, "padding": tuple((extent // 2, extent // 2) for extent in kernel)}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
+            out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+            plan(guarded_array(x, SIDES[width % 2]), out)
+            assert_equal(nd.asarray(out), x, weights, bias, q, rounding, **how)
 
 
 @pytest.mark.parametrize(

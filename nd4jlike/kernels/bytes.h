@@ -228,6 +228,15 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
             rows[i] = in_steps(rows[i]);
     quads_of((vi32 *)target, rows[0], rows[1], rows[2], rows[3]);
 }
+/* Half a vector from `a` on, and as much `apart` bytes beyond. */
+WORD void interleave_halves(char *target, const int8_t *const *a, const ptrdiff_t *apart, int flip)
+{
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ flip);
+    vbytes rows[GROUP];
+    for (int i = 0; i < GROUP; i++)
+        rows[i] = load_halves(a[i], a[i] + apart[i]) ^ offset;
+    quads_of((vi32 *)target, rows[0], rows[1], rows[2], rows[3]);
+}
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
 
 /* Bytes `from` to `to` of a vector in memory, of which nothing else is read; else those of `blank`. */
@@ -266,6 +275,10 @@ WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_uppe
 {
     put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper), flip);
 }
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip)
+{
+    put_pair_of(target, load_quarters(a[0], a[1], a[2], a[3]), load_quarters(b[0], b[1], b[2], b[3]), flip);
+}
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {
     const vbytes first = *(const vbytes *)(a + quad / 2 * VECTOR_BYTES), second = *(const vbytes *)(b + quad / 2 * VECTOR_BYTES);
@@ -292,6 +305,15 @@ WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_
         *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, flip, count - i);
     }
 }
+WORD void interleave_halves(char *target, const int8_t *const *a, const ptrdiff_t *apart, int flip)
+{
+    for (int half = 0; half < 2; half++)
+        for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
+            char *to = target + (half * VECTOR_BYTES / 2 + i) * 4;
+            *(vi32 *)to = load_cells(a[0] + half * apart[0] + i, a[1] + half * apart[1] + i, flip, LANES);
+            *(vi32 *)(to + QUADS * VECTOR_BYTES) = load_cells(a[2] + half * apart[2] + i, a[3] + half * apart[3] + i, flip, LANES);
+        }
+}
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
 
 enum { PAIR_VECTORS = QUADS };
@@ -310,6 +332,10 @@ WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_uppe
         *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
     }
 }
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }
+#if VECTOR_BYTES != 64
+WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value) { (void)target, (void)apart, (void)value; }
+#endif
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {
     cells[0] = *(const vi32 *)(a + quad * VECTOR_BYTES);

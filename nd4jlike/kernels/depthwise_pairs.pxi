@@ -2,8 +2,8 @@
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
 # Filters of one row or one column are *lines* (`lines.h`), with a walk of their own along the filter.
 #
-# A block is a vector of channels. Of a last block of half a vector, the lanes hold two parts, the left and the right half of the columns; of a quarter of
-# one, windows have four parts.
+# A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
+# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
@@ -39,6 +39,8 @@ cdef extern from "window.h" nogil:
     enum:
         PAIR_BYTES
         PAIRS_COLUMNS
+        SLIDES
+        SLIDE_COLUMNS
         BY_LINE
         BY_SCALE
         BY_SPLIT
@@ -69,7 +71,7 @@ cdef extern from "window.h" nogil:
         Py_ssize_t end[4]
         # The columns that exist in all parts.
         Py_ssize_t begin "from"
-        Py_ssize_t to, readable
+        Py_ssize_t to, least_first, largest_end, readable
         const signed char *blank
         char *pairs[4]
         Py_ssize_t width, cells, cells_of_one, stride
@@ -79,7 +81,7 @@ cdef extern from "window.h" nogil:
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
-        int halves, rescaling, bounded, flip
+        int parts, skips, rescaling, bounded, flip
         vi16 zero_point
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
@@ -129,7 +131,7 @@ cdef struct Fit:
 
 cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     """Columns of a tile."""
-    return 1 if job.window else PAIRS_COLUMNS
+    return 1 if job.window or (job.taps == 7 and job.stride == 2) else PAIRS_COLUMNS
 
 
 cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
@@ -142,13 +144,22 @@ cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noe
     return part
 
 
+cdef inline Py_ssize_t parts_of(const Pairs *job, const Problem *problem, Py_ssize_t block) noexcept nogil:
+    """Of the columns. Where there are two blocks of a quarter of a vector, that is all there is."""
+    return job.parts if block == job.blocks - 1 or problem.channels < VECTOR_BYTES // 2 else 1
+
+
+cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem, Py_ssize_t block) noexcept nogil:
+    return problem.channels - VECTOR_BYTES // job.parts if block == job.blocks - 1 and job.parts > 1 else block * VECTOR_BYTES
+
+
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
     return (columns - 1) * job.stride + job.taps
 
 
 cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if not job.spread:
-        job.blocks = divide_up(problem.channels, VECTOR_BYTES)
+        job.blocks = 2 if job.parts > 2 and VECTOR_BYTES // 4 < problem.channels < VECTOR_BYTES // 2 else divide_up(problem.channels, VECTOR_BYTES)
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
     job.weights = job.padding + 64
@@ -183,14 +194,41 @@ cdef bint prepare_lines(Pairs *job, const Problem *problem) noexcept nogil:
     most = RING_BYTES // (LINE_CELL_BYTES * job.cells)
     if not down:
         most = min(most, LINE_ROWS)
+    # Halves of the places side by side share the lanes of what is left of the channels.
+    if across > 1 and problem.channels >= VECTOR_BYTES // 2 and 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2:
+        job.parts = 2
+    if problem.channels < VECTOR_BYTES:
+        most *= job.parts
     job.columns = divide_up(across, divide_up(across, most)) if across else 1
     lay_out_pairs(job, problem)
     return True
 
 
+cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
+    """How what is left of the channels is computed."""
+    cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, beyond
+    job.parts = 1
+    if rest and rest <= VECTOR_BYTES // 2 <= problem.channels and columns_of_part(outputs, 2) >= tile_of(job):
+        job.parts = 2
+    if not WINDOWS or not rest:
+        return
+    # On the right, the last part alone may reach beyond the image.
+    beyond = (problem.out_width - 1) * job.stride - problem.pad_left + 2 * problem.dilation_width - (problem.width - 1)
+    beyond = divide_up(beyond, problem.dilation_width) if job.window else 0
+    if beyond > 8 or (job.parts == 2 and (outputs - columns_of_part(outputs, 2)) * job.stride < beyond):
+        job.parts = 1
+    if beyond > 8 or outputs < max(QUARTERS_PAY, 4 * tile_of(job)) or problem.channels < VECTOR_BYTES // 4:
+        return
+    if (outputs - columns_of_part(outputs, 4)) // 3 * job.stride < beyond:
+        return
+    # Steps make quads slow, which would else have the lanes of two quarters full.
+    if rest <= VECTOR_BYTES // 4 or (problem.channels < VECTOR_BYTES // 2 and job.stride == 2):
+        job.parts = 4
+
+
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, most, strips, beyond
+    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most, strips, parts
     # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
@@ -204,42 +242,39 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     job.pairs = 1 if job.window else (job.taps + 1) // 2
     if problem.multiplier > 1:
         return prepare_spread(job, problem)
-    job.parts = 2 if rest == VECTOR_BYTES // 2 else 4 if rest == VECTOR_BYTES // 4 and job.window and outputs >= QUARTERS_PAY else 1
     if problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
         return False
     if problem.kernel_height == 1 or problem.kernel_width == 1:
         return prepare_lines(job, problem)
-    if problem.kernel_height != job.taps or problem.stride_height != job.stride:
+    # Windows that step by 2 down and by 1 along a row leave out every other row of outputs.
+    if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and job.stride == 1 and problem.stride_height == 2)):
         return False
-    if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7):
+    if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7 and not SLIDES):
         return False
-    if job.stride > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
+    if problem.stride_height > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
-    if job.window and job.parts > 1:
-        # On the right, the last part alone may reach beyond the image.
-        beyond = (problem.out_width - 1) * job.stride - problem.pad_left + 2 * problem.dilation_width - (problem.width - 1)
-        beyond = divide_up(beyond, problem.dilation_width)
-        if beyond > 8 or (outputs - columns_of_part(outputs, job.parts)) // (job.parts - 1) * job.stride < beyond:
-            job.parts = 1
-    if problem.channels < VECTOR_BYTES // 2 and job.parts == 1:
-        return False
-    if problem.channels < VECTOR_BYTES * 5 // 8 and rest != VECTOR_BYTES // 2 and job.parts == 1:
+    prepare_parts(job, problem)
+    if problem.channels < VECTOR_BYTES * 5 // 8 and job.parts == 1:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
         return False
     if columns_of_part(outputs, job.parts) < tile_of(job):
         return False
+    parts = 1 if problem.channels >= VECTOR_BYTES else job.parts
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
     most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
-    if job.parts > 2:
+    if job.taps == 7 and job.stride == 2:
+        most = min(most, SLIDE_COLUMNS)
+    if parts > 2:
         # One may have two columns more than another strip's.
         most -= 2
-    outputs = divide_up(problem.out_width, problem.dilation_width)
-    if problem.channels < VECTOR_BYTES:
-        outputs = columns_of_part(outputs, job.parts)
+    outputs = columns_of_part(divide_up(problem.out_width, problem.dilation_width), parts)
     strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
     job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
+    # A tile of each part.
+    if parts == 1 and columns_of_part(min(job.columns, problem.out_width // problem.dilation_width), job.parts) < tile_of(job):
+        job.columns = tile_of(job) * job.parts
     job.entries = pairs_entries(<int> job.taps)
     lay_out_pairs(job, problem)
     return True
@@ -412,9 +447,9 @@ cdef void pack_pairs(
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
             if job.spread:
                 place = spread_place(job, problem, quad, lane % LANES)
-            elif index == job.blocks - 1:
-                place %= VECTOR_BYTES // job.parts
-            channel = index * VECTOR_BYTES + place
+            else:
+                place %= VECTOR_BYTES // parts_of(job, problem, index)
+            channel = (index * VECTOR_BYTES if job.spread else channel_of_block(job, problem, index)) + place
             if job.spread and job.flat:
                 channel %= outputs
             if channel >= outputs:
@@ -497,7 +532,8 @@ cdef void pack_pairs(
                     scaled |= 1 << quad
                     split = False
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
-        kind = WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else HALVES if job.parts == 2 else QUARTERS if job.parts == 4 else PART
+        place = parts_of(job, problem, index)
+        kind = HALVES if place == 2 else QUARTERS if place == 4 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
         for row in range(2):
             if job.spread:
                 kernels[index + row * job.blocks] = spread_kernel(how, job.fours, job.entries)
@@ -544,10 +580,10 @@ cdef void lay_strip(
     Py_ssize_t block,
 ) noexcept nogil:
     """The strip of one block: output rows from `row` on and `columns` columns from `column` on, a dilation apart."""
-    cdef Py_ssize_t channel = block * VECTOR_BYTES, i, at, apart = 0, x_row = row * job.stride - problem.pad_top
+    cdef Py_ssize_t channel = channel_of_block(job, problem, block), i, at, apart = 0, x_row = row * problem.stride_height - problem.pad_top
     cdef Py_ssize_t x_column = column * job.stride - problem.pad_left, down = problem.dilation_height, across = problem.dilation_width
-    cdef Py_ssize_t parts = job.parts if block == job.blocks - 1 else 1
-    strip.halves = parts > 1
+    cdef Py_ssize_t parts = parts_of(job, problem, block)
+    strip.parts = <int> parts
     strip.columns = columns
     if parts > 1:
         strip.columns = columns_of_part(columns, parts)
@@ -561,9 +597,9 @@ cdef void lay_strip(
         strip.end[i] = steps_to(problem.width + problem.halo[3] - at, across)
     strip.begin = strip.first[0]
     strip.to = strip.end[parts - 1]
-    if parts == 1:
-        strip.first[1] = strip.begin
-        strip.end[1] = strip.to
+    # Parts further to the right begin inside sooner.
+    strip.least_first = strip.first[parts - 1]
+    strip.largest_end = strip.end[0]
     strip.stored = problem.channels - channel
     strip.readable = strip.stored + problem.channel_room
     strip.block = <const vi32 *> (<const char *> problem.packed + job.weights) + block * job.block_vectors
@@ -584,7 +620,8 @@ cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, ch
     cdef int along = 1 if job.down else 2
     cdef Py_ssize_t dilation = problem.dilation_height if job.down else problem.dilation_width
     cdef Py_ssize_t pad = problem.pad_top if job.down else problem.pad_left, size = problem.height if job.down else problem.width
-    cdef Py_ssize_t image, row, last, first, outputs, across, phase, position, column, block, chunk
+    cdef Py_ssize_t image, row, last, first, outputs, across, phase, position, column, columns, block, chunk
+    strip.x_apart = strip.y_apart = 0
     strip.stride = job.stride
     strip.cells = job.cells
     strip.cells_of_one = divide_up(job.taps, GROUP)
@@ -613,21 +650,31 @@ cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, ch
             strip.end_row = steps_to(size - position, dilation)
             column = 0 if job.down else row
             while column < across:
-                strip.columns = min(job.columns, across - column)
-                strip.width = strip.columns * LINE_CELL_BYTES
+                columns = strip.columns = min(job.columns, across - column)
+                strip.width = columns * LINE_CELL_BYTES
+                strip.parts = 1
                 strip.x = <const signed char *> x + image * problem.x_strides[0] + position * problem.x_strides[along] + column * strip.x_column
                 strip.y = <signed char *> y + image * problem.y_strides[0] + (first + phase) * problem.y_strides[along] + column * strip.y_column
                 strip.block = <const vi32 *> (<const char *> problem.packed + job.weights)
                 strip.stored = problem.channels
                 strip.readable = problem.channels + problem.channel_room
                 for block in range(job.blocks):
+                    if job.parts > 1 and block == job.blocks - 1:
+                        strip.parts = <int> job.parts
+                        strip.columns = columns_of_part(columns, 2)
+                        strip.width = strip.columns * LINE_CELL_BYTES
+                        # Of places.
+                        strip.x_apart = columns - strip.columns
+                        strip.y_apart = (columns - strip.columns) * strip.y_column
+                        strip.x += channel_of_block(job, problem, block) - block * VECTOR_BYTES
+                        strip.y += channel_of_block(job, problem, block) - block * VECTOR_BYTES
                     kernels[block](strip, steps_to(outputs - phase, dilation))
                     strip.x += VECTOR_BYTES
                     strip.y += VECTOR_BYTES
                     strip.block += job.block_vectors
                     strip.stored -= VECTOR_BYTES
                     strip.readable -= VECTOR_BYTES
-                column += strip.columns
+                column += columns
 
 
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -642,6 +689,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Py_ssize_t all_columns = job.columns * job.parts if problem.channels < VECTOR_BYTES else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
     strip.rescaling = job.rescaling
+    strip.skips = problem.stride_height > job.stride
     strip.flip = flip_of(problem.element)
     strip.y_flip = splat_i8(strip.flip)
     strip.bounded = strip.flip or problem.quantized_max < 127
@@ -660,7 +708,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     # Divisions would take as long as a tiny image.
     chunk = problem.out_height
     if job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
-        chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * job.stride) // (2 * problem.dilation_height)
+        chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height) // (2 * problem.dilation_height)
         chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height
     while begin < end:
         image = begin // problem.out_height if problem.batch > 1 else 0
@@ -675,7 +723,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                     columns = min(all_columns, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
-                        if block == 0 or (job.parts > 1 and block == job.blocks - 1):
+                        if block == 0 or parts_of(job, problem, block) > 1:
                             lay_strip(
                                 job, problem, &strip, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
                                 across + column * problem.dilation_width, columns, block,

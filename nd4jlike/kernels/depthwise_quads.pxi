@@ -145,9 +145,11 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if not job.flat:
         if problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1):
             return False
-        job.pixel = VECTOR_BYTES
+        # Pixels side by side are one run of bytes all the same, whose cells are made faster than those of each pixel.
+        if problem.x_strides[2] != channels or channels > VECTOR_BYTES * 3 // 4:
+            job.pixel = VECTOR_BYTES
         job.picks = NEXT
-    job.ordered = not UNORDERED or job.flat or channels % VECTOR_BYTES > 0
+    job.ordered = not UNORDERED or job.pixel < VECTOR_BYTES or channels % VECTOR_BYTES > 0
     job.taps = problem.kernel_width
     job.groups = divide_up(problem.kernel_height, GROUP)
     job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
@@ -162,7 +164,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         # Whole tiles, of nearly equal strips.
         job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
-    job.cell_step = (first_cell(job, problem, job.blocks * VECTOR_BYTES) if job.flat else problem.stride_width * VECTOR_BYTES) * CELL
+    job.cell_step = (first_cell(job, problem, job.blocks * VECTOR_BYTES) if job.flat else problem.stride_width * job.pixel) * CELL
     job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.room * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
     return True

@@ -31,19 +31,25 @@ WORD LineRows line_rows(const PairsStrip *strip, ptrdiff_t row)
 }
 
 /* The cells of a place; then that of the next one. */
-WORD void line_cells(const PairsStrip *strip, LineRows *rows, char *target)
+WORD void line_cells(const PairsStrip *strip, LineRows *rows, char *target, const int parts)
 {
-    interleave(target, QUADS * VECTOR_BYTES, rows->at[0], rows->at[1], rows->at[2], rows->at[3], strip->flip, strip->readable, 0);
+    if (parts == 2) {
+        ptrdiff_t aparts[GROUP];
+        for (int i = 0; i < GROUP; i++)
+            aparts[i] = strip->x_apart * rows->steps[i];
+        interleave_halves(target, rows->at, aparts, strip->flip);
+    } else
+        interleave(target, QUADS * VECTOR_BYTES, rows->at[0], rows->at[1], rows->at[2], rows->at[3], strip->flip, strip->readable, 0);
 #pragma GCC unroll 4
     for (int i = 0; i < GROUP; i++)
         rows->at[i] += rows->steps[i];
 }
 
-static __attribute__((noinline, unused)) void lines_fill(const PairsStrip *strip, ptrdiff_t row, char *target)
+WORD void lines_fill(const PairsStrip *strip, ptrdiff_t row, char *target, const int parts)
 {
     LineRows rows = line_rows(strip, row);
     for (ptrdiff_t i = 0; i < strip->columns; i++, target += LINE_CELL_BYTES)
-        line_cells(strip, &rows, target);
+        line_cells(strip, &rows, target, parts);
 }
 
 /* Adds `count` of the QUADS cells at `at` to the sums of outputs. */
@@ -64,7 +70,7 @@ WORD void lines_add(vi32 sums[][LINE_OUTPUTS], const char *at, const vi32 *weigh
  * one is at `cell`; the ring ends at `end`, `round` bytes long. */
 WORD void lines_tile(
     const PairsStrip *strip, const char *newest, const char *cell, const char *end, ptrdiff_t round, ptrdiff_t cells, int8_t *y, ptrdiff_t stored,
-    const int outputs, int rescaling)
+    const int outputs, int rescaling, const int parts)
 {
     /* As many sums at a time as registers hold. */
     const int count = VECTOR_BYTES == 64 ? QUADS : 1, row_weights = QUADS * LINE_OUTPUTS * CELL_PLANES;
@@ -127,26 +133,29 @@ WORD void lines_tile(
     for (int output = 0; output < outputs; output++, y += strip->y_row) {
         if (output == stored)
             break;
-        store_bytes(y, bytes[output], strip->stored);
+        if (parts == 2)
+            store_halves(y, y + strip->y_apart, bytes[output]);
+        else
+            store_bytes(y, bytes[output], strip->stored);
     }
 }
 
 /* `count` outputs of each place, from the cells before the newest on. */
 WORD void lines_row(
     const PairsStrip *strip, const char *oldest, char *newest, ptrdiff_t row, ptrdiff_t cells, int8_t *y, ptrdiff_t count, const int outputs,
-    int rescaling)
+    int rescaling, const int parts)
 {
     const ptrdiff_t round = strip->cells * strip->width;
     const char *end = strip->pairs[0] + round;
     LineRows rows = line_rows(strip, row);
     for (ptrdiff_t i = 0; i < strip->columns; i++, y += strip->y_column, oldest += LINE_CELL_BYTES, newest += LINE_CELL_BYTES) {
-        line_cells(strip, &rows, newest);
-        lines_tile(strip, newest, oldest, end, round, cells, y, count, outputs, rescaling);
+        line_cells(strip, &rows, newest, parts);
+        lines_tile(strip, newest, oldest, end, round, cells, y, count, outputs, rescaling, parts);
     }
 }
 
 /* `count` outputs of each place. A single output reads no more cells than it has taps in. */
-static __attribute__((noinline, noclone, unused)) void lines_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling)
+WORD void lines_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int parts)
 {
     const ptrdiff_t cells = strip->cells, round = cells * strip->width;
     char *ring = strip->pairs[0], *end = ring + round, *oldest = ring, *newest = ring;
@@ -156,11 +165,11 @@ static __attribute__((noinline, noclone, unused)) void lines_strip(const PairsSt
         const ptrdiff_t used = count == 1 && made == 0 ? strip->cells_of_one : cells, reached = needed - cells + used;
         for (; made < reached; made++) {
             if (made < reached - 1)
-                lines_fill(strip, made, newest);
+                lines_fill(strip, made, newest, parts);
             else if (count == 1)
-                lines_row(strip, oldest, newest, made, used, y, 1, 1, rescaling);
+                lines_row(strip, oldest, newest, made, used, y, 1, 1, rescaling, parts);
             else
-                lines_row(strip, oldest, newest, made, used, y, count, LINE_OUTPUTS, rescaling);
+                lines_row(strip, oldest, newest, made, used, y, count, LINE_OUTPUTS, rescaling, parts);
             newest += strip->width;
             newest = newest == end ? ring : newest;
         }
@@ -169,8 +178,22 @@ static __attribute__((noinline, noclone, unused)) void lines_strip(const PairsSt
     }
 }
 
+#define LINES_OF(parts, name) \
+    static __attribute__((noinline, noclone, unused)) void name(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
+    { \
+        lines_strip(strip, count, rescaling, parts); \
+    }
+LINES_OF(1, lines_whole)
+LINES_OF(2, lines_halves)
+
 #define LINES_KERNEL(rescaling) \
-    static __attribute__((unused)) void lines_##rescaling(PairsStrip *strip, ptrdiff_t count) { lines_strip(strip, count, rescaling); }
+    static __attribute__((unused)) void lines_##rescaling(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        if (strip->parts == 2) \
+            lines_halves(strip, count, rescaling); \
+        else \
+            lines_whole(strip, count, rescaling); \
+    }
 LINES_KERNEL(OTHERWISE)
 #if FUSED
 LINES_KERNEL(BY_SCALE)

@@ -30,8 +30,8 @@ typedef struct {
     /* The input at row 0 and column 0 of the strip; bytes from a row and a column to the next, and to the columns of the next part of the lanes. */
     const int8_t *x;
     ptrdiff_t x_row, x_column, x_apart;
-    /* Rows that exist; columns that do, of each part (of a whole vector two, the same), and of all; channels that may be read. */
-    ptrdiff_t first_row, end_row, first[4], end[4], from, to, readable;
+    /* Rows that exist; columns that do, of each part, of all, and of any; channels that may be read. */
+    ptrdiff_t first_row, end_row, first[4], end[4], from, to, least_first, largest_end, readable;
     const int8_t *blank;
     /* From the oldest to the newest, and the columns of each. */
     char *pairs[PAIRS];
@@ -47,7 +47,7 @@ typedef struct {
     /* The output; columns, and channels that are stored. */
     int8_t *y;
     ptrdiff_t y_row, y_column, y_apart, columns, stored;
-    int halves, rescaling;
+    int parts, skips, rescaling;
     /* Whether results may be above the upper bound, or bits of the output differ. */
     int bounded;
     /* Bits that differ in bytes of the input, and of the output. */
@@ -79,17 +79,19 @@ WORD PairRows pair_rows(const PairsStrip *strip, ptrdiff_t row)
 static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, const PairRows *rows, ptrdiff_t begin, ptrdiff_t end, char *target)
 {
     for (; begin < end; begin++) {
-        const int8_t *at[2][2];
-        for (int half = 0; half < 2; half++)
+        const int8_t *at[2][4];
+        for (int part = 0; part < strip->parts; part++)
             for (int row = 0; row < 2; row++) {
-                at[half][row] = rows->at[row] + begin * rows->columns[row] + half * rows->aparts[row];
-                if (begin < strip->first[half] || begin >= strip->end[half])
-                    at[half][row] = strip->blank;
+                at[row][part] = rows->at[row] + begin * rows->columns[row] + part * rows->aparts[row];
+                if (begin < strip->first[part] || begin >= strip->end[part])
+                    at[row][part] = strip->blank;
             }
-        if (strip->halves)
-            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[1][0], at[0][1], at[1][1], strip->flip);
+        if (WINDOWS && strip->parts == 4)
+            put_pair_of_quarters(target + begin * PAIR_BYTES, at[0], at[1], strip->flip);
+        else if (strip->parts == 2)
+            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[0][1], at[1][0], at[1][1], strip->flip);
         else
-            put_pair(target + begin * PAIR_BYTES, at[0][0], at[0][1], strip->flip, strip->readable);
+            put_pair(target + begin * PAIR_BYTES, at[0][0], at[1][0], strip->flip, strip->readable);
     }
 }
 
@@ -103,10 +105,10 @@ static __attribute__((noinline, unused)) void pairs_outside(const PairsStrip *st
         put_pair(target + begin * PAIR_BYTES, strip->blank, strip->blank, strip->flip, VECTOR_BYTES);
 }
 
-/* The same of those columns that exist in any half. */
+/* The same of those columns that exist in any part. */
 WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
 {
-    ptrdiff_t begin = least(strip->first[0], strip->first[1]);
+    ptrdiff_t begin = strip->least_first;
     if (begin < least(end, strip->from))
         pairs_columns(strip, rows, begin, least(end, strip->from), target);
     begin = strip->from;
@@ -116,7 +118,13 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
         const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
         int flip = strip->flip;
         char *at = target + begin * PAIR_BYTES, *past = target + stop * PAIR_BYTES;
-        if (strip->halves)
+        if (WINDOWS && strip->parts == 4)
+            for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step) {
+                const int8_t *const upper[4] = {a, a + c_apart, a + 2 * c_apart, a + 3 * c_apart};
+                const int8_t *const lower[4] = {b, b + d_apart, b + 2 * d_apart, b + 3 * d_apart};
+                put_pair_of_quarters(at, upper, lower, flip);
+            }
+        else if (strip->parts == 2)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
                 put_pair_of_halves(at, a, a + c_apart, b, b + d_apart, flip);
         else if (strip->readable >= VECTOR_BYTES)
@@ -128,7 +136,7 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
                 put_pair(at, a, b, flip, strip->readable);
         begin = stop;
     }
-    end = least(end, largest(strip->end[0], strip->end[1]));
+    end = least(end, strip->largest_end);
     if (begin < end)
         pairs_columns(strip, rows, begin, end, target);
 }
@@ -256,7 +264,11 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     for (int row = 0; row < rows; row++, y += strip->y_row) {
         if (row == stored_rows)
             break;
-        if (strip->halves) {
+        if (WINDOWS && strip->parts == 4) {
+#pragma GCC unroll 8
+            for (int i = 0; i < columns; i++)
+                store_quarters(y + i * move, apart, bytes[row * columns + i]);
+        } else if (strip->parts == 2) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
                 store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
@@ -313,6 +325,82 @@ WORD void pairs_tile(
     pairs_store(strip, bytes, y + first * strip->y_column, stored_rows, rows, columns);
 }
 
+/* 7x7 filters that step by 2, where products are of bytes: a row of outputs slides over the columns, one of the QUADS at a time, whose weights and cells, of the
+ * upper four rows and of the lower three, stay in registers. The sums of all QUADS are rescaled afterwards. */
+#if WINDOWS
+enum { SLIDES = 1, SLIDE_COLUMNS = 16 };
+
+WORD void slide_quad(const PairsStrip *strip, vi32 *sums, ptrdiff_t half, const int quad)
+{
+    const vi32 *bias = strip->block + QUADS * PAIRS_BIAS + 2 * half + quad, *weights = strip->block + QUADS * PAIRS_CONSTANTS + (2 * half + quad) * 14;
+    const char *at[PAIRS];
+    vi32 cells[2][7], w[2][7];
+#pragma GCC unroll 4
+    for (int i = 0; i < PAIRS; i++)
+        at[i] = strip->pairs[i] + half * VECTOR_BYTES;
+#pragma GCC unroll 7
+    for (int i = 0; i < 7; i++) {
+        w[0][i] = weights[i];
+        w[1][i] = weights[i + 7];
+        __asm__("" : "+v"(w[0][i]), "+v"(w[1][i]));
+        if (i < 2)
+            continue;
+        join_pairs(&cells[0][i], at[0] + (i - 2) * PAIR_BYTES, at[1] + (i - 2) * PAIR_BYTES, quad);
+        join_pairs(&cells[1][i], at[2] + (i - 2) * PAIR_BYTES, at[3] + (i - 2) * PAIR_BYTES, quad);
+    }
+    for (ptrdiff_t column = 0; column < strip->columns; column++) {
+        vi32 upper = *bias, lower = splat_i32(0);
+#pragma GCC unroll 7
+        for (int i = 0; i < 7; i++) {
+            if (i < 5) {
+                cells[0][i] = cells[0][i + 2];
+                cells[1][i] = cells[1][i + 2];
+            } else {
+                join_pairs(&cells[0][i], at[0] + (column * 2 + i) * PAIR_BYTES, at[1] + (column * 2 + i) * PAIR_BYTES, quad);
+                join_pairs(&cells[1][i], at[2] + (column * 2 + i) * PAIR_BYTES, at[3] + (column * 2 + i) * PAIR_BYTES, quad);
+            }
+            upper = dot_cells(upper, cells[0][i], w[0][i]);
+            lower = dot_cells(lower, cells[1][i], w[1][i]);
+        }
+        sums[column * QUADS + 2 * half + quad] = upper + lower;
+    }
+}
+
+static __attribute__((noinline)) void slide_quads(const PairsStrip *strip, vi32 *sums)
+{
+#pragma GCC unroll 1
+    for (ptrdiff_t half = 0; half < 2; half++) {
+        slide_quad(strip, sums, half, 0);
+        slide_quad(strip, sums, half, 1);
+    }
+}
+
+WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling)
+{
+    vi32 all[SLIDE_COLUMNS * QUADS];
+    slide_quads(strip, all);
+    for (ptrdiff_t column = 0; column < strip->columns; column++, y += strip->y_column) {
+        vi32 sums[QUADS];
+        vbytes bytes;
+        if (rescaling == OTHERWISE) {
+            pairs_otherwise(strip, all + column * QUADS, &bytes, 1);
+        } else {
+#pragma GCC unroll 4
+            for (int quad = 0; quad < QUADS; quad++) {
+                sums[quad] = all[column * QUADS + quad];
+                pairs_rescale(sums + quad, strip->block, quad, 1);
+            }
+            bytes = pairs_bytes(strip, low_words(sums[0], sums[1]), low_words(sums[2], sums[3]));
+        }
+        pairs_clamp(strip, &bytes, 1);
+        pairs_store(strip, &bytes, y, 1, 1, 1);
+    }
+}
+#else
+enum { SLIDES = 0, SLIDE_COLUMNS = 1 };
+WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling) { (void)strip, (void)y, (void)rescaling; }
+#endif
+
 /* A row of tiles of 5x5 filters, with tiles of their own for a last row and for three last columns: images of 7x7 compute nothing twice. Each tile is a
  * function, and this is another one than the others' loop: a compiler that sees two tiles together runs out of registers. */
 #define PAIRS_TILE(name, rows, columns) \
@@ -348,8 +436,8 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
     PairRows rows;
     /* Columns outside the image stay as they are. */
     for (int i = 0; i < pairs; i++) {
-        pairs_outside(strip, strip->pairs[i], 0, least(strip->first[0], strip->first[1]));
-        pairs_outside(strip, strip->pairs[i], largest(strip->end[0], strip->end[1]), strip->width);
+        pairs_outside(strip, strip->pairs[i], 0, strip->least_first);
+        pairs_outside(strip, strip->pairs[i], strip->largest_end, strip->width);
     }
     for (; row < pairs - 1; row++) {
         rows = pair_rows(strip, 2 * row);
@@ -362,6 +450,8 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
         pairs_inside(strip, &rows, strip->width, newest);
         if (exact)
             pairs_exactly(strip, y, count);
+        else if (taps == 7 && stride == 2)
+            slide_row(strip, y, rescaling);
         else
             do {
                 if (first > strip->columns - columns)
@@ -387,21 +477,25 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 /* Those of 3x3 are in window.h. */
 #define PAIRS_KERNELS_3(rescaling)
 #define PAIRS_CHOICE_3(rescaling) {0, 0}
+#define PAIRS_KERNELS_7(rescaling) PAIRS_KERNEL(7, 1, rescaling) PAIRS_KERNEL(7, 2, rescaling)
+#define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, pairs_7_2_##rescaling}
 #else
 #define PAIRS_KERNELS_3(rescaling) PAIRS_KERNEL(3, 1, rescaling) PAIRS_KERNEL(3, 2, rescaling)
 #define PAIRS_CHOICE_3(rescaling) {pairs_3_1_##rescaling, pairs_3_2_##rescaling}
+#define PAIRS_KERNELS_7(rescaling) PAIRS_KERNEL(7, 1, rescaling)
+#define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, 0}
 #endif
 #define PAIRS_KERNELS(rescaling) \
     PAIRS_KERNELS_3(rescaling) \
     PAIRS_KERNEL(5, 1, rescaling) \
     PAIRS_KERNEL(5, 2, rescaling) \
-    PAIRS_KERNEL(7, 1, rescaling)
+    PAIRS_KERNELS_7(rescaling)
 PAIRS_KERNELS(OTHERWISE)
 #if FUSED
 PAIRS_KERNELS(BY_SCALE)
 #endif
 
-#define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, {pairs_7_1_##rescaling, 0}}
+#define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, PAIRS_CHOICE_7(rescaling)}
 
 #if WINDOWS
 static void pairs_5_exactly(PairsStrip *strip, ptrdiff_t count) { pairs_strip(strip, count, 5, 1, PAIRS_COLUMNS, BY_SCALE, 1); }

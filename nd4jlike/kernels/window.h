@@ -326,14 +326,20 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
     }
     window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
     window_first(&window, stride, kind, ahead);
-    /* One row left: a tile of one where that pays. */
-    for (; row + (kind == WHOLE ? rows : 1) <= count; row += rows, y += rows * strip->y_row) {
-        if (row + rows > count)
+    /* Every other row of those that a step of 1 has, where the filter steps by 2 down and by 1 along a row. */
+    const int skips = stride == 1 && strip->skips, step = skips ? 1 : rows;
+    for (; row < count; row += step, y += step * strip->y_row) {
+        const ptrdiff_t x_row = (skips ? 2 * row : row * stride) + 3 - stride;
+        /* One row: a tile of one where that pays. */
+        if (skips || row + step > count) {
+            if (!PARTED) {
+                window_row(&window, scales, offsets, x_row, y, 1, stride, kind, rescaling, ahead);
+                continue;
+            }
             window.y_row = 0;
-        window_row(&window, scales, offsets, row * stride + 3 - stride, y, rows, stride, kind, rescaling, ahead);
+        }
+        window_row(&window, scales, offsets, x_row, y, rows, stride, kind, rescaling, ahead);
     }
-    if (kind == WHOLE && row < count)
-        window_row(&window, scales, offsets, row * stride + 3 - stride, y, 1, stride, kind, rescaling, ahead);
 }
 
 #define WINDOW_KERNEL(stride, kind, name, rescaling, ahead) \
@@ -343,10 +349,10 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
     WINDOW_KERNEL(stride, kind, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNELS(1, WHOLE)
 WINDOW_KERNELS(1, HALVES)
-WINDOW_KERNELS(1, PART)
+WINDOW_KERNEL(1, PART, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNELS(2, WHOLE)
 WINDOW_KERNELS(2, HALVES)
-WINDOW_KERNELS(2, PART)
+WINDOW_KERNEL(2, PART, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNEL(1, QUARTERS, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNEL(2, QUARTERS, BY_SCALE, BY_SCALE, 0)
 WINDOW_KERNEL(1, QUARTERS, OTHERWISE, OTHERWISE, 0)
@@ -371,7 +377,7 @@ WINDOW_KERNEL(2, WHOLE, AHEAD, BY_SCALE, 1)
     }
 #define WINDOW_CHOICES(stride) \
     { \
-        WINDOW_CHOICE(stride, WHOLE, BY_LINE, PART), WINDOW_CHOICE(stride, HALVES, BY_LINE, HALVES), WINDOW_CHOICE(stride, PART, BY_LINE, PART), \
+        WINDOW_CHOICE(stride, WHOLE, BY_LINE, PART), WINDOW_CHOICE(stride, HALVES, BY_LINE, HALVES), WINDOW_CHOICE(stride, PART, BY_SCALE, PART), \
             WINDOW_CHOICE(stride, QUARTERS, BY_SCALE, QUARTERS) \
     }
 
