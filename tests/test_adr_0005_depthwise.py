@@ -177,8 +177,38 @@ def test_d1_planes_of_any_width_stay_within_their_buffers(isa, side):
             out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
             plan = nd.DepthwiseConv2d(weights, isa=isa, data_format="NCHW", **steps)
             plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
-            assert "in place, " in plan.explain()
+            assert "through bands" not in plan.explain()
             assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (width, kernel, steps)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_planes_by_any_filter_stay_within_their_buffers(isa, side):
+    """D1: taps outside the image add nothing."""
+    for size, kernel, multiplier, steps in (
+        ((7, 50), (3, 3), 1, {"stride": (3, 3), "padding": ((1, 1), (0, 2))}),
+        ((9, 40), (2, 5), 2, {"stride": (1, 4), "dilation": (2, 3), "padding": ((0, 3), (7, 9))}),
+        ((11, 33), (3, 2), 1, {"stride": (7, 5), "dilation": (1, 2), "padding": ((2, 2), (3, 1))}),
+        ((21, 17), (9, 9), 1, {"padding": ((4, 4), (4, 4))}),
+        ((6, 90), (11, 2), 1, {"padding": ((5, 9), (2, 0))}),
+        ((2, 1100), (1, 4), 1, {"stride": (1, 2), "padding": ((0, 0), (1, 2))}),  # more columns than are staged at a time
+        ((5, 540), (2, 64), 1, {"padding": ((1, 0), (30, 33))}),
+        ((3, 80), (2, 65), 1, {"padding": ((1, 0), (30, 33))}),  # a filter too wide for it
+        ((300, 3), (7, 2), 1, {"padding": ((3, 3), (0, 1))}),  # several parts of a plane
+        ((1, 70), (1, 6), 3, {"padding": ((0, 0), (5, 0))}),
+        ((75, 1), (5, 1), 2, {"stride": (2, 1), "padding": ((3, 2), (0, 0))}),  # a column is a row
+        ((40, 1), (3, 1), 1, {"dilation": (6, 1), "padding": ((0, 20), (0, 0))}),
+        ((33, 1), (2, 1), 1, {"padding": ((1, 0), (0, 0))}),
+    ):
+        values, weights = random((2, *size, 5), 1), random((*kernel, 5, multiplier), 2)
+        want, bound = depthwise_float(values, weights, **steps)
+        given = guarded_array(values.transpose(0, 3, 1, 2), side)
+        for threads in (1, 3):
+            out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
+            plan = nd.DepthwiseConv2d(weights, isa=isa, data_format="NCHW", threads=threads, **steps)
+            plan(given, out)
+            assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (size, kernel, steps, threads)
+            assert ("plane by plane" in plan.explain()) == (kernel[1] < 65)
 
 
 @every_isa
@@ -240,7 +270,7 @@ def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel
         out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
         plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", **steps)
         plan(guarded_array(values, side), out)
-        assert "in place, " in plan.explain()
+        assert "through bands" not in plan.explain()
         assert (abs(out - want) <= bound).all(), (values.shape, weights.shape, steps)
 
 
@@ -257,7 +287,7 @@ def test_d1_planes_of_few_columns_stay_within_their_buffers(isa, side, kernel):
         out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
         plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", padding=steps["padding"], threads=1 + size[0] % 2)
         plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
-        assert "in place, " in plan.explain()
+        assert "through bands" not in plan.explain()
         assert (abs(out - want) <= bound).all(), (size, channels)
 
 

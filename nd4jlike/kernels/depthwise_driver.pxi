@@ -292,10 +292,7 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        if problem.element == FLOAT32:
-            run_in_place(problem, 0, <const char *> x, <char *> y, begin, end)
-        else:
-            run_widened(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
+        run_in_planes(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif problem.element == FLOAT64:
         run(problem, <const vf64 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
     else:
@@ -540,13 +537,13 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        if in_strips(problem) and is_turned(problem):
-            return b"in place, a vector of planes at a time turned into pixels"
         if mixed_lanes(problem):
             return b"in place, pixels side by side in a vector, tiles of 2 rows"
+        if not in_strips(problem):
+            return b"in place, plane by plane, tiles of 2 rows" if by_rows(problem) and not is_column(problem) else b"plane by plane, rows with zeros around"
         if problem.element != FLOAT32:
             return b"plane by plane, widened to float32"
-        return b"in place, columns of planes from top to bottom" if in_strips(problem) else b"in place, plane by plane, tiles of 2 rows"
+        return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
     return b"through bands or pixel by pixel"
 
 

@@ -37,6 +37,8 @@ cdef extern from "planes.h" nogil:
 
 cdef enum:
     PLANE_TAPS = 16
+    # Of a row that is staged, at most.
+    STAGED_TAPS = 64
     PLANE_STRIDES = 2
     # Pieces of a row that are cut at a time, and those of them with masks.
     PIECES = 32
@@ -88,14 +90,14 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
     return mixed_lanes(problem) or (
         problem.element != FLOAT64
         and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
-        and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
+        and problem.kernel_width <= STAGED_TAPS
     )
 
 
 cdef bint in_strips(const Problem *problem) noexcept nogil:
     """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide."""
     return (
-        problem.element == FLOAT32 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
+        problem.element != FLOAT64 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
         and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1)) and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
@@ -361,11 +363,8 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
 
 
 cdef void run_in_place(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes, whichever is faster."""
+    """As run_planes, of problems in strips."""
     cdef Py_ssize_t turned = 0
-    if not in_strips(problem):
-        run_planes(problem, lead, x, y, begin, end)
-        return
     if is_turned(problem):
         turned = problem.channels // LANES * LANES
         run_turned(problem, lead, x, y, begin, end)
@@ -473,8 +472,3 @@ cdef void run_widened(const Problem *problem, const char *x, char *y, char *scra
             )
             channel += count
         begin += rows
-
-
-cdef Py_ssize_t scratch_bytes_planes(const Problem *problem) noexcept nogil:
-    cdef Widened size = widened_of(problem)
-    return size.x_bytes + size.y_bytes + VECTOR_BYTES if problem.element != FLOAT32 else 0
