@@ -214,7 +214,7 @@ cdef bint by_rows(const Problem *problem) noexcept nogil:
     """Of problems of float32 that are not in strips, those that gain nothing by a copy: usual filters on wide images, and filters mostly outside of theirs."""
     cdef bint usual = problem.kernel_width == 3 or problem.kernel_width == 5 or problem.kernel_width == 7
     return (
-        problem.element == FLOAT32 and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
+        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.kernel_width <= PLANE_TAPS and problem.stride_width <= PLANE_STRIDES
         and (problem.kernel_height >= problem.height or (usual and 4 * problem.width * NEAR_ROWS > NEAR_BYTES))
     )
 

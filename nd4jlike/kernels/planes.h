@@ -83,7 +83,8 @@ WORD void one_plane_tile(
     }
 }
 
-/* No masks: every column is inside the image. `taps` is a constant for the usual filters. */
+#if VECTOR_BYTES > 16
+/* No masks: every column is inside the image. */
 WORD void plane_tile_of(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
@@ -101,23 +102,18 @@ WORD void plane_tile_of(
         one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0);
 }
 
-/* Calls, so that their registers are their own. */
+/* Calls, so that their registers are their own. 5 and 7 taps as a constant gain 5 to 13 % on wide planes, for 18 KB of the wheel. */
 static __attribute__((noinline)) void plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
-    switch (taps) {
-    case 3: plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks); break;
-#if VECTOR_BYTES > 16
-    case 5: plane_tile_of(tile, limits, block, 5, stride, vectors, x, y, masks); break;
-    case 7: plane_tile_of(tile, limits, block, 7, stride, vectors, x, y, masks); break;
-#endif
-    default: plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
-    }
+    if (taps == 3)
+        plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks);
+    else
+        plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
 }
 
 /* Channels up to which rows of pixels are a plane, too, whose neighbouring columns are channels of neighbouring pixels, each with weights of its own: where
  * the stride is 1, and where it is not. Vectors hold whole pixels, and are `y_column` bytes apart, `x_output` in the input; single ones have masks. */
-#if VECTOR_BYTES > 16
 enum { MIXED_CHANNELS = VECTOR_BYTES == 64 ? 4 : 0, PICKED_CHANNELS = LANES / 2 };
 static __attribute__((noinline, unused)) void mixed_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
@@ -133,7 +129,8 @@ static __attribute__((noinline, unused)) void mixed_tile(
 }
 #else
 enum { MIXED_CHANNELS = 0, PICKED_CHANNELS = 0 };
-#define mixed_tile plane_tile
+#define plane_tile NULL
+#define mixed_tile NULL
 #endif
 
 typedef void (*PlaneTile)(
