@@ -344,7 +344,7 @@ WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 
 #endif
 
-/* Lane i takes cell index[i]: of LANES cells, and of twice as many. */
+/* Lane i takes cell index[i]: of LANES cells, of twice as many, and of three times as many. */
 #if VECTOR_BYTES == 64
 
 WORD vi32 pick_near(const char *cells, vi32 index) { return (vi32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)*(const vi32 *)cells); }
@@ -352,6 +352,12 @@ WORD vi32 pick_far(const char *cells, vi32 index)
 {
     const vi32 *all = (const vi32 *)cells;
     return (vi32)_mm512_permutex2var_epi32((__m512i)all[0], (__m512i)index, (__m512i)all[1]);
+}
+enum { PICKS_FARTHER = 1 };
+WORD vi32 pick_farther(const char *cells, vi32 index)
+{
+    const __mmask16 third = _mm512_test_epi32_mask((__m512i)index, _mm512_set1_epi32(2 * LANES));
+    return (vi32)_mm512_mask_permutexvar_epi32((__m512i)pick_far(cells, index), third, (__m512i)index, (__m512i)((const vi32 *)cells)[2]);
 }
 
 #elif VECTOR_BYTES == 32
@@ -373,6 +379,11 @@ WORD vi32 pick_near(const char *cells, vi32 index)
 }
 WORD vi32 pick_far(const char *cells, vi32 index) { return pick_near(cells, index); }
 
+#endif
+
+#if VECTOR_BYTES != 64
+enum { PICKS_FARTHER = 0 };
+WORD vi32 pick_farther(const char *cells, vi32 index) { return pick_far(cells, index); }
 #endif
 
 /* From the rescaled sums of VECTOR_BYTES neighbouring channels to their bytes: zero point, narrow, clamp; saturating all the way, so no sum is too large. */

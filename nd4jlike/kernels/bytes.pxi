@@ -18,6 +18,9 @@ cdef extern from "bytes.h" nogil:
     vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights)
     vi32 pick_near(const char *cells, vi32 index)
     vi32 pick_far(const char *cells, vi32 index)
+    enum:
+        PICKS_FARTHER
+    vi32 pick_farther(const char *cells, vi32 index)
     vi32 round_scaled(vi32 sum, vf32 scale)
     vi32 round_small(vi32 sum, vf32 scale)
     vi32 round_twice(vi32 sum, vf32 scale, vf32 step, vf32 *worst)

@@ -153,6 +153,11 @@ cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem
     return problem.channels - VECTOR_BYTES // job.parts if block == job.blocks - 1 and job.parts > 1 else block * VECTOR_BYTES
 
 
+cdef inline Py_ssize_t phases_of(const Pairs *job, const Problem *problem) noexcept nogil:
+    """Rows of outputs from one to the next of a strip."""
+    return 2 if problem.stride_height < job.stride else problem.dilation_height
+
+
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
     return (columns - 1) * job.stride + job.taps
 
@@ -246,12 +251,12 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     if problem.kernel_height == 1 or problem.kernel_width == 1:
         return prepare_lines(job, problem)
-    # Windows that step by 2 down and by 1 along a row leave out every other row of outputs.
-    if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and job.stride == 1 and problem.stride_height == 2)):
+    # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
+    if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
         return False
     if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7 and not SLIDES):
         return False
-    if problem.stride_height > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
+    if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
     if problem.channels < VECTOR_BYTES * 5 // 8 and job.parts == 1:
@@ -608,7 +613,7 @@ cdef void lay_strip(
     strip.x_column = across * problem.x_strides[2]
     strip.x_apart = apart * job.stride * strip.x_column
     strip.y = <signed char *> y + row * problem.y_strides[1] + column * problem.y_strides[2] + channel
-    strip.y_row = down * problem.y_strides[1]
+    strip.y_row = phases_of(job, problem) * problem.y_strides[1]
     strip.y_column = across * problem.y_strides[2]
     strip.y_apart = apart * strip.y_column
 
@@ -684,7 +689,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
     cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if size > FAR_BYTES else 0)
     cdef PairsStrip strip
-    cdef Py_ssize_t image, row, last, down, across, outputs, column, columns, block, chunk, i
+    cdef Py_ssize_t phases = phases_of(job, problem), image, row, last, down, across, outputs, column, columns, block, chunk, i
     # Output columns of a strip with all its lanes.
     cdef Py_ssize_t all_columns = job.columns * job.parts if problem.channels < VECTOR_BYTES else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
@@ -708,14 +713,14 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     # Divisions would take as long as a tiny image.
     chunk = problem.out_height
     if job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
-        chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height) // (2 * problem.dilation_height)
-        chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * problem.dilation_height
+        chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height) // (2 * phases)
+        chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * phases
     while begin < end:
         image = begin // problem.out_height if problem.batch > 1 else 0
         row = begin - image * problem.out_height
         last = min(min(problem.out_height, row + end - begin), row + chunk)
         begin += last - row
-        for down in range(min(problem.dilation_height, last - row)):
+        for down in range(min(phases, last - row)):
             for across in range(problem.dilation_width):
                 outputs = steps_to(problem.out_width - across, problem.dilation_width)
                 column = 0
@@ -736,5 +741,5 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                             strip.readable -= VECTOR_BYTES
                         for i in range(job.pairs):
                             strip.pairs[i] = ring + i * strip.width * PAIR_BYTES
-                        kernels[block](&strip, steps_to(last - row - down, problem.dilation_height))
+                        kernels[block](&strip, steps_to(last - row - down, phases))
                     column += columns

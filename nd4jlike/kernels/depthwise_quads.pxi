@@ -44,11 +44,12 @@ cdef enum:
     QUADS_TAPS
     QUADS_CONSTANTS
 
-# Which cells lanes take: the next ones, those of a vector in any order, of two vectors.
+# Which cells lanes take: the next ones, those of a vector in any order, of two vectors, of three.
 cdef enum:
     NEXT
     NEAR
     FAR
+    FARTHER
 
 
 ctypedef void (*StripKernel)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
@@ -139,9 +140,11 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         for place in range(channels * QUADS):
             reach = first_cell(job, problem, place * LANES + LANES - 1) - first_cell(job, problem, place * LANES)
             if reach >= LANES:
-                job.picks = FAR
+                job.picks = max(job.picks, <int> FAR)
             if reach >= 2 * LANES:
-                job.flat = False
+                # Of more channels, a column of its own is worth a vector.
+                job.picks = FARTHER
+                job.flat = job.flat and PICKS_FARTHER and reach < 3 * LANES and (problem.multiplier > 1 or channels < MIN_CHANNELS)
     if not job.flat:
         if problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1):
             return False
@@ -331,6 +334,9 @@ cdef inline void add_products(
     elif picks == NEAR or LANES == 4:
         for i in range(columns):
             cell[i] = pick_near(cells + i * cell_step, index)
+    elif PICKS_FARTHER and picks == FARTHER:
+        for i in range(columns):
+            cell[i] = pick_farther(cells + i * cell_step, index)
     else:
         for i in range(columns):
             cell[i] = pick_far(cells + i * cell_step, index)
