@@ -108,6 +108,17 @@ def test_d1_filters_of_one_row_or_column(isa, side, channels):
 
 
 @every_isa
+@pytest.mark.parametrize("taps", [3, 5])
+def test_d1_filters_of_one_row_on_large_images(isa, taps):
+    """D1: any height, any width: tiles of 4 rows beyond the second-level cache, of 2 where fewer are left."""
+    columns = 1 + SECOND_LEVEL // (8 * 6 * 130)
+    values, weights = random((1, 7, columns, 130), 1), random((1, taps, 130, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, isa=isa, threads=2)
+    assert_close(plan(values), values, weights, None, **steps_of((7, columns), (1, taps), (1, 1), (1, 1)))
+    assert ("tiles of 4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
+
+
+@every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("channels", [63, 64, 83, 130])
 def test_d1_filters_that_share_no_inputs(isa, side, channels):

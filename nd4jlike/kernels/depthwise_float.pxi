@@ -39,7 +39,10 @@ cdef extern from "taps.h" nogil:
     const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
     const OneTile pixel_tiles[8][13]
-    const OneTile line_tiles[2][8][2]
+    const int ROW_LINE
+    const int COLUMN_LINE
+    const int SPLIT_LINE
+    const OneTile line_tiles[3][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
@@ -151,15 +154,15 @@ cdef bint is_square(const Rows *job, int columns) noexcept nogil:
 
 
 cdef const OneTile *line_of_tiles(const Rows *job, int distance) noexcept nogil:
-    """Whole tiles of a filter of one row or column; NULL: none. Few products for each byte from beyond the second-level cache leave it to tiles of 2 rows."""
+    """Whole tiles of a filter of one row or column; NULL: none. Three products for each input from beyond the second-level cache leave it to other tiles."""
     cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
-    cdef const OneTile *tiles
     if min(job.down.taps, job.across.taps) > 1 or job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
         return NULL
-    if job.down.taps == 1 and taps == 3 and distance >= BEYOND_SECOND_LEVEL:
+    if job.split and job.down.taps == 1 and line_tiles[SPLIT_LINE][taps][INSIDE] != NULL:
+        return &line_tiles[SPLIT_LINE][taps][0]
+    if (taps == 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[ROW_LINE][taps][INSIDE] == NULL:
         return NULL
-    tiles = line_tiles[job.across.taps == 1][taps]
-    return tiles if tiles[INSIDE] != NULL else NULL
+    return &line_tiles[COLUMN_LINE if job.across.taps == 1 else ROW_LINE][taps][0]
 
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
@@ -216,11 +219,12 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.split = (
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)
-        and tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     )
     job.line = line_of_tiles(job, problem.distance) if problem.element == FLOAT32 and not job.spread else NULL
+    if job.split and job.line != &line_tiles[SPLIT_LINE][job.across.taps][0]:
+        job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
-    job.single = job.line != NULL and job.down.taps == 1
+    job.single = job.line != NULL and job.down.taps == 1 and not job.split
     job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
     job.pixel = (
         general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
@@ -335,7 +339,9 @@ cdef Py_ssize_t find_places(
             places.count = min(outputs - done[0], end) // job.columns
         places.some = job.tiles[where + (SPREAD if job.spread else 0)]
         places.whole = places.tall = NULL
-        if where < ANYWHERE and job.line != NULL:
+        if where < ANYWHERE and job.split and job.line != NULL:
+            places.tall = job.line[where]
+        elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
             places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
