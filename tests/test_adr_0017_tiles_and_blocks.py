@@ -49,7 +49,7 @@ def test_d1_any_filter_is_computed_in_place(isa, side):
                 text = plan.explain()
                 inner = stride[1] // math.gcd(stride[1], dilation[1])
                 if kernel[1] + 5 * inner <= 63 and channels >= 17:
-                    assert "in place, tiles of 2 rows" in text
+                    assert "in place, tiles of " in text
                     assert " 0 bytes of scratch" in text
 
 
@@ -91,7 +91,7 @@ def test_d1_images_of_one_tile(isa, side, kernel):
 @pytest.mark.parametrize("channels", [16, 41, 130])
 def test_d1_filters_of_one_row_or_column(isa, side, channels):
     """D1: any height, any dilation, any width: whole tiles, what is left of them, and padding on the side that has no taps."""
-    for taps, upright, extent, dilation in product((3, 5, 7), (False, True), (1, 5, 6, 7, 13, 20), (1, 2)):
+    for taps, upright, extent, dilation in product((2, 3, 4, 5, 7), (False, True), (1, 5, 6, 7, 13, 20), (1, 2)):
         kernel, size = ((taps, 1), (extent, 5)) if upright else ((1, taps), (5, extent))
         for padding in ("same", ((taps * dilation, 1), (1, taps * dilation))):
             values, weights, bias = random((1, *size, channels), 1), random((*kernel, channels, 1), 2), random(channels, 3)

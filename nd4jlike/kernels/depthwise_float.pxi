@@ -42,7 +42,8 @@ cdef extern from "taps.h" nogil:
     const int ROW_LINE
     const int COLUMN_LINE
     const int SPLIT_LINE
-    const OneTile line_tiles[3][8][2]
+    const int SQUARE
+    const OneTile line_tiles[4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
@@ -104,7 +105,7 @@ cdef struct Rows:
     bint beside
     # Whether an output, its channels in a row, is a tile; whether tiles have one row.
     bint pixel, single
-    # Whole tiles of filters of one row or column; NULL: none.
+    # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
     const OneTile *line
     int columns
     const OneTile *tiles
@@ -154,13 +155,16 @@ cdef bint is_square(const Rows *job, int columns) noexcept nogil:
 
 
 cdef const OneTile *line_of_tiles(const Rows *job, int distance) noexcept nogil:
-    """Whole tiles of a filter of one row or column; NULL: none. Three products for each input from beyond the second-level cache leave it to other tiles."""
+    """Whole tiles of a filter of one row or column, or of one that the table lacks; NULL: none. Three products for each input from beyond the
+    second-level cache leave it to other tiles."""
     cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
-    if min(job.down.taps, job.across.taps) > 1 or job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
+    if job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
         return NULL
+    if min(job.down.taps, job.across.taps) > 1:
+        return &line_tiles[SQUARE][taps][0] if job.down.taps == job.across.taps and line_tiles[SQUARE][taps][INSIDE] != NULL else NULL
     if job.split and job.down.taps == 1 and line_tiles[SPLIT_LINE][taps][INSIDE] != NULL:
         return &line_tiles[SPLIT_LINE][taps][0]
-    if (taps == 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[ROW_LINE][taps][INSIDE] == NULL:
+    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[ROW_LINE][taps][INSIDE] == NULL:
         return NULL
     return &line_tiles[COLUMN_LINE if job.across.taps == 1 else ROW_LINE][taps][0]
 

@@ -519,24 +519,25 @@ PIXEL_TILE(2)
 PIXEL_TILE(3)
 static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2, pixel_2}, [3] = {pixel_3, pixel_3, pixel_3}};
 
-/* Whole tiles at step 1 of filters of one row, a row of outputs at a time, and of one column; and of one row where tiles are split. By that, taps, and place. */
+/* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
+ * that, taps, and place. */
+#define LINE_INSIDE(taps) TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32)
 #define LINE_TILES(taps) \
-    TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32) \
     TILE_OF(line_edges_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, FLOAT32) \
     TILE_OF(column_##taps, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, FLOAT32)
 #define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
+enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
 #if VECTOR_BYTES > 16
-LINE_TILES(3)
-LINE_TILES(5)
-LINE_TILES(7)
-SPLIT_LINE_TILE(3)
-SPLIT_LINE_TILE(5)
+LINE_TILES(2) LINE_TILES(3) LINE_TILES(4) LINE_TILES(5) LINE_TILES(7)
+LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
+TILE_OF(square_4, 2, 4, 0, 4, 1, GENERAL_TILE, EDGES, FLOAT32)
+SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #endif
-enum { ROW_LINE, COLUMN_LINE, SPLIT_LINE, LINE_KINDS };
 static const OneTile line_tiles[LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
-    {[3] = {line_3, line_edges_3}, [5] = {line_5, line_edges_5}, [7] = {line_7, line_edges_7}},
-    {[3] = {column_3}, [5] = {column_5}, [7] = {column_7}},
+    {[2] = {line_2, line_edges_2}, [3] = {line_3, line_edges_3}, [4] = {line_4, line_edges_4}, [5] = {line_edges_5, line_edges_5}, [7] = {line_edges_7, line_edges_7}},
+    {[2] = {column_2}, [3] = {column_3}, [4] = {column_4}, [5] = {column_5}, [7] = {column_7}},
+    {[4] = {square_4, square_4}},
     {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
 #endif
 };
