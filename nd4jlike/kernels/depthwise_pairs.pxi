@@ -259,7 +259,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
-    if problem.channels < VECTOR_BYTES * 5 // 8 and job.parts == 1:
+    # Of 3x3 and fewer channels than that, quads leave no lane idle; those of larger filters take longer all the same.
+    if problem.channels < (VECTOR_BYTES * 5 // 8 if job.taps == 3 or not WINDOWS else VECTOR_BYTES // 2 + 1) and job.parts == 1:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
