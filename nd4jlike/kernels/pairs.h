@@ -284,6 +284,25 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     }
 }
 
+/* One of the QUADS as a function of its own, which all ways of rescaling share: with AVX2 5x5 filters are up to 1.2, 7x7 ones 1.3 times as fast so, and 25 KB of the
+ * wheel less; 3x3 ones would take 1.2 times as long. */
+#define PAIRS_SUMS(taps, stride) \
+    static __attribute__((noinline, unused)) void pairs_sums_##taps##_##stride(const PairsStrip *strip, ptrdiff_t at, int quad, vi32 sums[2][TILE_OUTPUTS]) \
+    { \
+        const int rows = stride == 1 ? 2 : 1; \
+        switch (quad) { \
+        case 0: pairs_sums(strip, at, 0, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
+        case 1: pairs_sums(strip, at, 1, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
+        case 2: pairs_sums(strip, at, 2, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
+        default: pairs_sums(strip, at, 3, 1, sums, taps, stride, rows, PAIRS_COLUMNS); \
+        } \
+    }
+#if VECTOR_BYTES == 32
+PAIRS_SUMS(5, 1)
+PAIRS_SUMS(5, 2)
+PAIRS_SUMS(7, 1)
+#endif
+
 WORD void pairs_tile(
     const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int rows, const int columns,
     const int rescaling)
@@ -295,7 +314,12 @@ WORD void pairs_tile(
     vbytes bytes[TILE_OUTPUTS];
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad += count) {
-        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns);
+#if VECTOR_BYTES == 32
+        if (taps > 3)
+            (taps == 7 ? pairs_sums_7_1 : stride == 1 ? pairs_sums_5_1 : pairs_sums_5_2)(strip, first * stride * PAIR_BYTES, quad, sums);
+        else
+#endif
+            pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns);
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
             if (rescaling != OTHERWISE)
