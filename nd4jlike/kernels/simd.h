@@ -99,7 +99,8 @@ WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
     /* A short load rarely crosses a cache line. */
     __m512 few = count <= 4 ? _mm512_castps128_ps512(_mm_maskz_loadu_ps((__mmask8)first_lanes(count), source))
-                            : _mm512_maskz_loadu_ps(first_lanes(count), source);
+                 : count <= 8 ? _mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)first_lanes(count), source))
+                              : _mm512_maskz_loadu_ps(first_lanes(count), source);
     return (vf32)_mm512_permutexvar_ps((__m512i)index, few);
 }
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count) { return (vi8)_mm_maskz_loadu_epi8(first_lanes(count), source); }
