@@ -284,8 +284,8 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     }
 }
 
-/* One of the QUADS as a function of its own, which all ways of rescaling share: of vectors of 32 bytes 5x5 filters are up to 1.2, 7x7 ones 1.3 times as fast so, and 25 KB of the
- * wheel less; 3x3 ones would take 1.2 times as long. */
+/* One of the QUADS as a function of its own, which all ways of rescaling share: of vectors of 32 bytes 5x5 filters are up to 1.2, 7x7 ones 1.3 times as fast so,
+ * and 25 KB of the wheel less; 3x3 ones would take 1.2 times as long. */
 #define PAIRS_SUMS(taps, stride) \
     static __attribute__((noinline, unused)) void pairs_sums_##taps##_##stride(const PairsStrip *strip, ptrdiff_t at, int quad, vi32 sums[2][TILE_OUTPUTS]) \
     { \
