@@ -319,12 +319,13 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
     cdef Rows rows
-    cdef Py_ssize_t need
+    cdef Py_ssize_t need = 0
     if prepare_rows(&rows, problem):
         return 0
-    need = scratch_bytes_planes(problem) if in_planes(problem) else 0
-    if in_planes(problem) and problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]:
-        return need
+    if in_planes(problem):
+        need = scratch_bytes_planes(problem)
+        if problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]:
+            return need
     return max(need, max(prepare_float(&job, problem, True), prepare_float(&job, problem, False)))
 
 
@@ -537,13 +538,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
-        if mixed_lanes(problem):
-            return b"in place, pixels side by side in a vector, tiles of 2 rows"
-        if not in_strips(problem):
-            return b"in place, plane by plane, tiles of 2 rows" if by_rows(problem) and not is_column(problem) else b"plane by plane, rows with zeros around"
-        if problem.element != FLOAT32:
-            return b"plane by plane, widened to float32"
-        return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
+        return kernel_planes(problem)
     return b"through bands or pixel by pixel"
 
 

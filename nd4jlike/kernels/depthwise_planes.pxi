@@ -28,10 +28,8 @@ cdef extern from "planes.h" nogil:
     void mixed_tile(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
-    void widen_f16(float *target, const char *source, Py_ssize_t count)
-    void widen_bf16(float *target, const char *source, Py_ssize_t count)
-    void narrow_f16(char *target, const float *source, Py_ssize_t count)
-    void narrow_bf16(char *target, const float *source, Py_ssize_t count)
+    void widen_run(float *target, const char *source, Py_ssize_t count, int element)
+    void narrow_run(char *target, const float *source, Py_ssize_t count, int element)
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
@@ -115,7 +113,7 @@ cdef bint is_turned(const Problem *problem) noexcept nogil:
 
 
 cdef void run_turned(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes, whole vectors of planes: they become pixels of LANES channels on the stack, are computed as rows, and become planes again."""
+    """As run_strips, whole vectors of planes: they become pixels of LANES channels on the stack, are computed as rows, and become planes again."""
     cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Problem turned = problem[0]
     cdef Rows job
@@ -190,8 +188,8 @@ cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t co
     return column
 
 
-cdef void run_planes(const Problem *given, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end of batch*out_height of all planes, which are those from `lead` on of the weights; these are packed as for bands."""
+cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height; weights are packed as for bands."""
     cdef Problem flat = given[0]
     cdef const Problem *problem = &flat
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
@@ -258,7 +256,7 @@ cdef void run_planes(const Problem *given, Py_ssize_t lead, const char *x, char 
                                 piece = &pieces.piece[i]
                                 tiles[tile].tail_lanes = piece.lanes
                                 run_tile(
-                                    &tiles[tile], limits, blocks + (lead + output) // LANES * block_vectors * LANES + (lead + output) % LANES,
+                                    &tiles[tile], limits, blocks + output // LANES * block_vectors * LANES + output % LANES,
                                     <int> problem.kernel_width, <int> problem.stride_width, piece.vectors,
                                     x_plane + x_rows[tile] + piece.column * problem.stride_width * itemsize, y_plane + y_rows[tile] + piece.column * itemsize,
                                     NULL if piece.masks < 0 else &pieces.masks[piece.masks],
@@ -287,7 +285,7 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
 
 
 cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes, planes from the first on."""
+    """Output rows begin to end of batch*out_height of planes from the first on; the weights are those of planes from `lead` on, packed as for bands."""
     cdef Py_ssize_t column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier, together, chunk
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
@@ -362,8 +360,8 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
         column = next_column
 
 
-cdef void run_in_place(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes, of problems in strips."""
+cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_strips, all planes."""
     cdef Py_ssize_t turned = 0
     if is_turned(problem):
         turned = problem.channels // LANES * LANES
@@ -409,10 +407,7 @@ cdef void widen(
         width, planes = width * planes, 1
     for i in range(planes):
         for j in range(rows):
-            if element == FLOAT16:
-                widen_f16(<float *> target, source + i * plane + j * row, width)
-            else:
-                widen_bf16(<float *> target, source + i * plane + j * row, width)
+            widen_run(<float *> target, source + i * plane + j * row, width, element)
             target += 4 * width
 
 
@@ -427,15 +422,12 @@ cdef void narrow(
         width, planes = width * planes, 1
     for i in range(planes):
         for j in range(rows):
-            if element == FLOAT16:
-                narrow_f16(target + i * plane + j * row, <const float *> source, width)
-            else:
-                narrow_bf16(target + i * plane + j * row, <const float *> source, width)
+            narrow_run(target + i * plane + j * row, <const float *> source, width, element)
             source += 4 * width
 
 
 cdef void run_widened(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_planes, of halves: some planes, or rows of one, become float32 and the results halves again."""
+    """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again."""
     cdef Widened size = widened_of(problem)
     cdef Problem wide = problem[0]
     cdef Py_ssize_t image, top, rows, first, last, channel, count
@@ -465,7 +457,7 @@ cdef void run_widened(const Problem *problem, const char *x, char *y, char *scra
                 scratch, x + (image * x_strides[0] + first * x_strides[1] + channel * x_strides[3]) * 2,
                 count, x_strides[3] * 2, wide.height, x_strides[1] * 2, problem.width, problem.element,
             )
-            run_in_place(&wide, channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
+            run_strips_or_turned(&wide, channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
             narrow(
                 y + (image * y_strides[0] + top * y_strides[1] + channel * problem.multiplier * y_strides[3]) * 2, scratch + size.x_bytes,
                 count * problem.multiplier, y_strides[3] * 2, rows, y_strides[1] * 2, problem.out_width, problem.element,

@@ -87,10 +87,7 @@ cdef void stage_plane(
     if problem.element != FLOAT32:
         x_row = line * 4
         for row in range(last - top):
-            if problem.element == FLOAT16:
-                widen_f16(<float *> (lines + row * x_row) + begin, x + (row * problem.x_strides[1] + begin) * 2, end - begin)
-            else:
-                widen_bf16(<float *> (lines + row * x_row) + begin, x + (row * problem.x_strides[1] + begin) * 2, end - begin)
+            widen_run(<float *> (lines + row * x_row) + begin, x + (row * problem.x_strides[1] + begin) * 2, end - begin, problem.element)
         x = lines
     for place in range(stage.phases):
         if step <= PICKED_STEPS:
@@ -171,10 +168,7 @@ cdef void run_staged(const Problem *problem, const char *x, char *y, char *scrat
                             row += choice.rows
                         done += vectors * LANES
                     for row in range(rows if problem.element != FLOAT32 else 0):
-                        if problem.element == FLOAT16:
-                            narrow_f16(target + row * problem.y_strides[1] * 2, <const float *> (sums + row * tile.y_row), columns)
-                        else:
-                            narrow_bf16(target + row * problem.y_strides[1] * 2, <const float *> (sums + row * tile.y_row), columns)
+                        narrow_run(target + row * problem.y_strides[1] * 2, <const float *> (sums + row * tile.y_row), columns, problem.element)
             column += columns
         begin += rows
 
@@ -219,29 +213,61 @@ cdef bint by_rows(const Problem *problem) noexcept nogil:
     )
 
 
-cdef void run_in_planes(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+# How problems in planes are computed.
+cdef enum:
+    BY_TILES
+    BY_STRIPS
+    BY_WIDENED_STRIPS
+    BY_STAGES
+    AS_ROWS
+
+
+cdef int plane_kernel(const Problem *problem) noexcept nogil:
     """Whichever is fastest, in_planes."""
     if is_column(problem):
-        run_columns(problem, x, y, scratch, begin, end)
-    elif mixed_lanes(problem) or (not in_strips(problem) and by_rows(problem)):
-        run_planes(problem, 0, x, y, begin, end)
-    elif not in_strips(problem):
-        run_staged(problem, x, y, scratch, begin, end)
-    elif problem.element == FLOAT32:
-        run_in_place(problem, 0, x, y, begin, end)
-    else:
+        return AS_ROWS
+    if mixed_lanes(problem):
+        return BY_TILES
+    if in_strips(problem):
+        return BY_STRIPS if problem.element == FLOAT32 else BY_WIDENED_STRIPS
+    return BY_TILES if by_rows(problem) else BY_STAGES
+
+
+cdef void run_in_planes(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef int kernel = plane_kernel(problem)
+    if kernel == BY_TILES:
+        run_planes(problem, x, y, begin, end)
+    elif kernel == BY_STRIPS:
+        run_strips_or_turned(problem, 0, x, y, begin, end)
+    elif kernel == BY_WIDENED_STRIPS:
         run_widened(problem, x, y, scratch, begin, end)
+    elif kernel == BY_STAGES:
+        run_staged(problem, x, y, scratch, begin, end)
+    else:
+        run_columns(problem, x, y, scratch, begin, end)
 
 
 cdef Py_ssize_t scratch_bytes_planes(const Problem *problem) noexcept nogil:
+    cdef int kernel = plane_kernel(problem)
     cdef Widened size
     cdef Problem row
-    if is_column(problem):
+    if kernel == BY_WIDENED_STRIPS:
+        size = widened_of(problem)
+        return size.x_bytes + size.y_bytes + VECTOR_BYTES
+    if kernel == BY_STAGES:
+        return scratch_bytes_staged(problem)
+    if kernel == AS_ROWS:
         row = laid_down(problem, 0, problem.out_height)
         return scratch_bytes_staged(&row)
-    if mixed_lanes(problem) or (problem.element == FLOAT32 and (in_strips(problem) or by_rows(problem))):
-        return 0
-    if not in_strips(problem):
-        return scratch_bytes_staged(problem)
-    size = widened_of(problem)
-    return size.x_bytes + size.y_bytes + VECTOR_BYTES
+    return 0
+
+
+cdef const char *kernel_planes(const Problem *problem) noexcept nogil:
+    cdef int kernel = plane_kernel(problem)
+    if kernel == BY_STRIPS:
+        return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
+    if kernel == BY_WIDENED_STRIPS:
+        return b"plane by plane, widened to float32"
+    if kernel == BY_TILES:
+        return b"in place, pixels side by side in a vector, tiles of 2 rows" if mixed_lanes(problem) else b"in place, plane by plane, tiles of 2 rows"
+    return b"plane by plane, rows with zeros around"

@@ -71,7 +71,8 @@ WORD void one_plane_tile(
     for (row = tile->upper.begin; row < tile->upper.end; row++)
         add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
     for (row = tile->both.begin; row < tile->both.end; row++)
-        add_plane_row(upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
+        add_plane_row(
+            upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
         add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
 #pragma GCC unroll 2
@@ -360,6 +361,8 @@ static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
     }
 CONVERSIONS(f16, FLOAT16)
 CONVERSIONS(bf16, BFLOAT16)
+WORD void widen_run(float *target, const char *source, ptrdiff_t count, int element) { (element == FLOAT16 ? widen_f16 : widen_bf16)(target, source, count); }
+WORD void narrow_run(char *target, const float *source, ptrdiff_t count, int element) { (element == FLOAT16 ? narrow_f16 : narrow_bf16)(target, source, count); }
 
 /* LANES planes of `count` cells, 4 or more, into pixels of LANES channels side by side. The last columns may be moved twice. */
 static __attribute__((noinline, unused)) void turn_planes(const char *planes, ptrdiff_t plane, char *pixels, ptrdiff_t count)

@@ -9,7 +9,8 @@
  * elsewhere, `count` of a row, to rows `row` bytes apart. A vector takes its cells out of `step` vectors, each of which adds the lanes whose cells it holds. */
 enum { PICKED_STEPS = VECTOR_BYTES > 16 ? 4 : 2 };
 WORD void stage_cells(
-    char *target, ptrdiff_t row, const char *x, ptrdiff_t x_row, ptrdiff_t rows, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const vi32 *picks, const int step)
+    char *target, ptrdiff_t row, const char *x, ptrdiff_t x_row, ptrdiff_t rows, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, const vi32 *picks,
+    const int step)
 {
     for (; count > 0; count -= LANES, target += VECTOR_BYTES, x += step * VECTOR_BYTES, begin -= step * LANES, end -= step * LANES) {
         const int inside = begin <= 0 && end >= step * LANES;
@@ -45,7 +46,8 @@ static __attribute__((noinline)) void stage_rows(
 
 typedef struct {
     ptrdiff_t taps_down, taps_across;
-    /* Bytes: from a staged row to the inputs of each tap across; from one tap down to the next; from a row of outputs to the next, of inputs and of outputs. */
+    /* Bytes: from a staged row to the inputs of each tap across; from one tap down to the next; from a row of outputs to the next, of inputs and of
+     * outputs. */
     const ptrdiff_t *offsets;
     ptrdiff_t x_tap, x_row, y_row;
     /* Taps down from the inputs of a row of outputs to those of the next, if a whole number; else 0. */
@@ -128,7 +130,8 @@ WORD void staged_pair(const StagedTile *tile, const vf32 *limits, const float *b
 
 typedef void (*RunStaged)(const StagedTile *tile, const vf32 *limits, const float *block, const char *x, char *y);
 #define STAGED(rows, vectors) \
-    static __attribute__((noinline, unused)) void staged_##rows##_##vectors(const StagedTile *tile, const vf32 *limits, const float *block, const char *x, char *y) \
+    static __attribute__((noinline, unused)) void staged_##rows##_##vectors( \
+        const StagedTile *tile, const vf32 *limits, const float *block, const char *x, char *y) \
     { \
         if (rows == 2 && tile->step) \
             staged_pair(tile, limits, block, x, y, vectors); \

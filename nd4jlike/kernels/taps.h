@@ -260,8 +260,8 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
 /* Output rows of a tall tile: what the registers hold beside 9 weights. */
 #define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
 
-/* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and `below`: no loops, each weight
- * loaded once. */
+/* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and
+ * `below`: no loops, each weight loaded once. */
 WORD void whole_tile(
     const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
     const int rows, const int high, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
