@@ -10,10 +10,15 @@ from nd4jlike.errors import UnsupportedLayoutError
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
+cdef extern from "cpu.h" nogil:
+    void want_large_pages(char *memory, size_t nbytes)
+
 cdef enum:
     PAGE = 4096
     # Bytes from which on the place in a page matters.
     LARGE = 1 << 20
+    # And the size of its pages.
+    HUGE = 1 << 22
 
 # Large allocations so far.
 cdef unsigned int large_ones = 0
@@ -94,6 +99,8 @@ cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignm
     made.allocation = calloc(<size_t> (nbytes + alignment), 1) if cleared else malloc(<size_t> (nbytes + alignment))
     if made.allocation is NULL:
         raise MemoryError(f"cannot allocate {nbytes} bytes")
+    if nbytes >= HUGE:
+        want_large_pages(<char *> made.allocation, <size_t> (nbytes + alignment))
     made.data = <char *> made.allocation + (place - <Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))
     made.nbytes = nbytes
     made.fill_known = True

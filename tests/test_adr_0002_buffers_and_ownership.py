@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -682,3 +683,19 @@ def test_d16_large_arrays_lie_by_turns_at_two_places_of_a_page():
         assert not array.hosting_array().to_numpy().any()
     assert places in ([0, 2048, 0], [2048, 0, 2048])
     assert nd.NdArray(nd.ShapeDescriptor.padded_buffer_descriptor("int8", "c", (1 << 19,), (5,), (3,))).to_numpy().ctypes.data % 64 == 0
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="this system has no large pages")
+def test_d17_large_arrays_ask_for_large_pages():
+    """D17: For new memory of 4 MiB and more the system is asked for large pages, where it has them (Linux)."""
+    large = nd.zeros((40 << 20,), "int8")
+    address = large.to_numpy().ctypes.data + large.nbytes // 2
+    flags = []
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        key, _, rest = line.partition(" ")
+        if not key.endswith(":"):
+            begin, end = (int(part, 16) for part in key.split("-"))
+        elif key == "VmFlags:" and begin <= address < end:
+            flags = rest.split()
+    assert "hg" in flags
+    assert not large.to_numpy().any()

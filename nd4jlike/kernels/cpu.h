@@ -2,8 +2,12 @@
 #ifndef ND4JLIKE_CPU_H
 #define ND4JLIKE_CPU_H
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 /* What the environment asks for, or nothing. What os.environ sets is set here too, and found in a twentieth of the time. */
 static inline const char *forced_isa(void)
@@ -23,6 +27,17 @@ static inline long last_level_bytes(void)
 {
     const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
     return told > 1 << 22 ? told : 1 << 22;
+}
+
+/* Ask for large pages under memory that nobody has touched yet; whoever walks over many rows misses fewer of their addresses. A wish: without them all is as before. */
+static inline void want_large_pages(char *memory, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+    const uintptr_t page = 4096, first = ((uintptr_t)memory + page - 1) & ~(page - 1);
+    (void)madvise((void *)first, (uintptr_t)memory + bytes - first, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
 }
 
 #if defined(__x86_64__)
