@@ -330,7 +330,12 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     cdef Squares squares = Squares(down.room, across.extent, False, NOTHING)
     if down.room > down.extent:
         squares.columns = FILLED_COLUMNS
-    if down.room > down.extent or scattered:
+    if down.room > down.extent:
+        return squares
+    if scattered:
+        if not gathers and down.source == row_bytes and across.extent > 16:
+            # Columns of a pair of lines.
+            squares.rows, squares.next = max(2 * line, 8 * BIT_BYTES // row_bytes // (2 * line) * 2 * line), ROWS
         return squares
     # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
     strip = STRIP_BYTES if whole else 8 * BIT_BYTES
@@ -379,10 +384,10 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     for i in range(nest.depth):
         patch.end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
     # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
-    # fetched ahead, as fast as ever until then.
-    scattered = min(size_of(down.source), across.target) > LINE
+    # fetched ahead, as fast as ever until then. Bytes gain nothing.
+    scattered = nest.width > 1 and min(size_of(down.source), across.target) > LINE
     scattered = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
-    patch.stream = scattered or (ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
+    patch.stream = scattered or (nest.width > 1 and ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
@@ -436,6 +441,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *along = &one
     cdef const Loop *across = &one
     cdef Py_ssize_t strip, at
+    cdef bint stream
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
     if nest.depth == 0 and nest.room == 0:
@@ -454,21 +460,27 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
         # The one whose runs are farther apart at either end goes around the other: a few of its places at once are as many streams.
         if nest.width > 8 and max(size_of(along.source), along.target) > max(size_of(across.source), across.target):
             along, across = across, along
-    strip = max(16, STRIP_BYTES // max(LINE, max(size_of(along.source), along.target)))
+    # Whole lines of runs.
+    strip = max(16, STRIP_BYTES // max(LINE, max(size_of(along.source), along.target)) // 16 * 16)
     runs.bytes, runs.outer = nest.width, across.extent
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
     # Of shorter runs there are several in a line.
     runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 4
-    # What is read here and there and written in one place goes past the caches.
-    runs.stream = (ends.bytes > streamed_bytes and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
-                   and (<uintptr_t> target | <size_t> along.target) % LINE == 0)
+    # What is read here and there and written in one place goes past the caches, and so do lines that are read in order.
+    stream = ends.bytes > streamed_bytes
+    if along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):
+        stream = stream and across.source == nest.width and across.target % LINE == 0 and across.extent * nest.width % LINE == 0
+    else:
+        stream = stream and along.target % LINE == 0 and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
     while True:
         at = 0
         while at < along.extent:
             runs.source, runs.target = source + at * along.source, target + at * along.target
             runs.inner = min(strip, along.extent - at)
+            # Other loops may lead anywhere.
+            runs.stream = stream and <uintptr_t> runs.target % LINE == 0
             ends.table.copy(&runs)
             at += strip
         if not advance(nest, index, outer, inner, &source, &target):

@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import contextmanager
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -178,26 +178,36 @@ def test_d1_strips(isa, width, near):
                 assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
 
 
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
-def test_d1_past_the_caches(isa):
+def test_d1_past_the_caches(isa, width):
     """D1: any descriptor to any other, where lines are stored past the caches: at both ends far apart, or beyond the last-level cache."""
-    for streamed, pixels in ((1 << 30, 4160), (6 << 20, 4160), (1 << 20, 4160), (1 << 20, 4161)):
-        values = np.random.default_rng(0).integers(0, 256, (2, 128, pixels, 4), np.uint8).view("u4")[..., 0]
-        with caches(1 << 19, streamed):
-            for tags_ in (
-                ("abc", "acb"),
-                ("acb", "abc"),
-                ("aBc8b", "acb"),
-                ("aBc16b", "acb"),
-                ("abc", "aBc8b"),
-                ("abc", "aBc16b"),
-                ("aBc8b", "abc"),
-                ("aBc16b", "abc"),
-            ):
+    for streamed, channels, pixels in ((1 << 30, 128, 1056), (6 << 20, 128, 1056), (1 << 18, 128, 1056), (1 << 18, 128, 1057), (1 << 18, 144, 1072)):
+        values = np.random.default_rng(0).integers(0, 1 << 8 * width, (2, channels, pixels), f"u{width}")
+        with caches(1 << 16, streamed):
+            for tags_ in permutations(("abc", "acb", "aBc8b", "aBc16b"), 2):
                 x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
                 x[...] = values
                 y = nd.reorder(x, tags_[1], isa=isa)
                 assert (y.to_numpy() == values).all(), (tags_, streamed)
+
+
+@every_isa
+def test_d8_past_the_caches_at_any_address(isa):
+    """D8: no byte outside the buffers is touched, lines are stored where they lie: images of `out` that begin within a line."""
+    values = np.random.default_rng(0).integers(0, 1 << 32, (3, 144, 1072), "u4")
+    image = values[0].size + 5
+    with caches(1 << 16, 1 << 18):
+        for source, target in permutations(("abc", "acb", "aBc8b", "aBc16b"), 2):
+            x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, source, values.dtype))
+            x[...] = values
+            like = nd.ShapeDescriptor.from_tag(values.shape, target, values.dtype)
+            memory = nd.zeros((3 * image,), values.dtype).to_numpy()
+            apart = nd.ShapeDescriptor(like.dtype, like.order, like.shape, (image, *like.strides[1:]), axes=like.axes, inner_blocks=like.inner_blocks)
+            out = nd.NdArray(apart, memory)
+            nd.reorder(x, target, out=out, isa=isa)
+            assert (out.to_numpy() == values).all(), (source, target)
+            assert not memory[image - 5 : image].any()
 
 
 def offsets_fast(descriptor):

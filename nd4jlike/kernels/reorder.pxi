@@ -23,6 +23,9 @@ cdef extern from "tiles.h" nogil:
                    Py_ssize_t columns)
     void move_few(int width, int room, const char **rows, Py_ssize_t offset, const char *fill, char *target)
     void move_square(int width, int rows, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
+    void move_streamed(
+        int width, int bytes, int squares, const char *source, Py_ssize_t row, char *target, Py_ssize_t column, const char *ahead, Py_ssize_t step,
+    )
     void move_short(int width, int together, const char *source, char *target, Py_ssize_t column)
     void part_three(int width, const char *source, char *target, Py_ssize_t column)
     void join_three(int width, const char *source, Py_ssize_t row, char *target)
@@ -30,6 +33,7 @@ cdef extern from "tiles.h" nogil:
     void copy_piece(char *target, const char *source, int bytes, bint stream)
     void copy_halves(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void copy_quarters(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
+    void stream_parts(int bytes, char *target, Py_ssize_t column, const char *source, Py_ssize_t row, Py_ssize_t ahead)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
     void touch(const char *line)
     void touch_far(const char *line)
@@ -45,6 +49,10 @@ cdef enum:
     ROWS = 64  # of the largest tile: bytes, in vectors of four pieces
     LINE_BYTES = 64
     RUNS_AHEAD = 8
+    # So many rows, far apart, are read at once where what becomes of them is stored past the caches.
+    STREAMED_ROWS = 32
+    # Lines of a few rows that are stored past the caches are fetched so far ahead.
+    STREAMED_AHEAD = 1 << 12
 
 ctypedef fused cell:
     uint8_t
@@ -100,16 +108,16 @@ cdef void turn_edge(const Patch *patch, Py_ssize_t row, Py_ssize_t column, Py_ss
 
 
 cdef inline void fetch_ahead(
-    const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source, bint stream,
+    const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source,
 ) noexcept nogil:
-    """What the tile after the one at `row` and `column`, read from `source` on, will read and, if not past the caches, write."""
+    """What the tile after the one at `row` and `column`, read from `source` on, will read and write."""
     cdef const char *target
     cdef Py_ssize_t i
     if patch.ahead_source:
         for i in range(rows):
             touch(source + i * patch.row + patch.ahead_source)
     # Vectors of one piece seldom cross lines.
-    if not stream and (patch.ahead_source or (patch.ahead_target and PIECES > 1)):
+    if patch.ahead_source or (patch.ahead_target and PIECES > 1):
         target = patch.target + row * patch.ahead_row + column * patch.column + patch.ahead_target
         for i in range(columns):
             touch(target + i * patch.ahead_step)
@@ -117,7 +125,7 @@ cdef inline void fetch_ahead(
 
 cdef void fetch_tile(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t column, Py_ssize_t columns, const char *source) noexcept nogil:
     """Out of line: `turn_rows` is short of registers."""
-    fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source, False)
+    fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source)
 
 
 cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
@@ -141,7 +149,7 @@ cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column
         row += tile_rows
 
 
-cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, const cell *kind) noexcept nogil:
+cdef inline void turn_band(const Patch *patch, Py_ssize_t row, const cell *kind) noexcept nogil:
     """Squares of so many rows that a column is a line; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, i
     cdef const char *source = patch.source + row * patch.row
@@ -153,13 +161,36 @@ cdef inline void turn_band(const Patch *patch, Py_ssize_t row, bint stream, cons
                 touch_far(fetched + i * LINE_BYTES)
             fetched += line * LINE_BYTES
         if sizeof(cell) > 1:
-            fetch_ahead(patch, row, line, column, line, source, stream)
+            fetch_ahead(patch, row, line, column, line, source)
         elif patch.ahead_source:
             # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
             for i in range(line):
                 touch_far(source + i * patch.row + patch.ahead_source)
                 touch_far(target + i * patch.column + patch.ahead_target)
-        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, stream, source, patch.row, target, patch.column)
+        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, False, source, patch.row, target, patch.column)
+        source += LINE_BYTES
+        target += line * patch.column
+        column += line
+
+
+cdef inline void stream_band(const Patch *patch, Py_ssize_t row, int squares, const cell *kind) noexcept nogil:
+    """The same past the caches, of one square or two, one below the other."""
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // width, column = 0, step = LINE_BYTES if patch.next else patch.row, i
+    cdef const char *source = patch.source + row * patch.row
+    cdef char *target = patch.target + row * width
+    cdef const char *ahead = source + patch.ahead_source if patch.ahead_source else NULL
+    if patch.next:
+        ahead = patch.next + row // line * (patch.columns // line) * line * LINE_BYTES
+    while column + line <= patch.columns:
+        if squares == 1 and ahead and not patch.next:
+            # Lines far apart at both ends.
+            for i in range(line):
+                touch(ahead + i * step)
+            move_streamed(sizeof(cell), LINE_BYTES, 1, source, patch.row, target, patch.column, NULL, 0)
+        else:
+            move_streamed(sizeof(cell), LINE_BYTES, squares, source, patch.row, target, patch.column, ahead, step)
+        if ahead:
+            ahead += squares * line * LINE_BYTES if patch.next else LINE_BYTES
         source += LINE_BYTES
         target += line * patch.column
         column += line
@@ -226,7 +257,19 @@ cdef inline void turn_few(const Patch *patch, int room, const cell *kind) noexce
         i += (PIECES if room == LINE_BYTES else HALF_PIECES) * PIECE // width
 
 
-cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, bint stream, const cell *kind) noexcept nogil:
+cdef inline Py_ssize_t stream_short(const Patch *patch, const cell *kind) noexcept nogil:
+    """Rows next to each other, of a line at most: as many as pairs of lines take, past the caches; `kind` is not read."""
+    cdef Py_ssize_t bytes = patch.columns * <Py_ssize_t> sizeof(cell), step = 2 * LINE_BYTES // sizeof(cell), row = 0
+    while row + step <= patch.rows:
+        move_streamed(
+            sizeof(cell), <int> bytes, 2, patch.source + row * bytes, bytes, patch.target + row * <Py_ssize_t> sizeof(cell), patch.column,
+            patch.source + row * bytes + STREAMED_AHEAD, LINE_BYTES,
+        )
+        row += step
+    return row
+
+
+cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, const cell *kind) noexcept nogil:
     """Rows of so many columns, a constant, next to each other: as many as whole lines take; `kind` is not read."""
     cdef Py_ssize_t line = LINE_BYTES // sizeof(cell), row = 0
     cdef int bytes = columns * <int> sizeof(cell), i
@@ -236,17 +279,15 @@ cdef inline Py_ssize_t turn_short(const Patch *patch, int columns, bint stream, 
         if patch.ahead_source:
             for i in range(columns):
                 touch(source + i * LINE_BYTES + patch.ahead_source)
-        fetch_ahead(patch, row, 0, 0, columns, source, stream)
+        fetch_ahead(patch, row, 0, 0, columns, source)
         if bytes > PIECE:
-            move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, stream, source, bytes, target, patch.column)
+            move_square(sizeof(cell), LINE_BYTES // sizeof(cell), bytes, False, source, bytes, target, patch.column)
         else:
             for i in range(LINE_BYTES // PIECE // PIECES):
                 move_short(sizeof(cell), max(1, PIECE // bytes), source + i * PIECES * PIECE * columns, target + i * PIECES * PIECE, patch.column)
         source += LINE_BYTES * columns
         target += LINE_BYTES
         row += line
-    if stream:
-        stream_end()
     return row
 
 
@@ -254,7 +295,7 @@ cdef inline Py_ssize_t part_rows(const Patch *patch, const cell *kind) noexcept 
     """Rows of three columns, next to each other: as many as whole vectors take; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), step = PIECES * PIECE // width, row = 0
     while row + step <= patch.rows:
-        fetch_ahead(patch, row, 0, 0, 3, patch.source, False)
+        fetch_ahead(patch, row, 0, 0, 3, patch.source)
         part_three(sizeof(cell), patch.source + row * patch.row, patch.target + row * width, patch.column)
         row += step
     return row
@@ -276,7 +317,7 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     By cache lines: what is read of a row and what is written of a column are whole lines before the next ones are touched.
     """
     cdef Py_ssize_t piece = PIECE // sizeof(cell), line = LINE_BYTES // sizeof(cell), row = 0
-    cdef int groups
+    cdef int groups, squares
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
     cdef bint adjacent = patch.stream and <uintptr_t> patch.target % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
@@ -304,21 +345,24 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             join_rows(patch, kind)
             return
     if patch.row == patch.columns * width:
-        if patch.columns == 8:
-            row = turn_short(patch, 8, True, kind) if stream and width == 4 else turn_short(patch, 8, False, kind)
+        if stream and width == 4 and patch.columns in (8, 16):
+            row = stream_short(patch, kind)
+        elif patch.columns == 8:
+            row = turn_short(patch, 8, kind)
         elif patch.columns == 16 and width <= 4:
-            row = turn_short(patch, 16, True, kind) if stream and width == 4 else turn_short(patch, 16, False, kind)
+            row = turn_short(patch, 16, kind)
         elif patch.columns == 3 and CHOOSES and width <= 4:
             row = part_rows(patch, kind)
-    if stream:
+    if sizeof(cell) > 1 and stream:
         while row + line <= patch.rows:
-            turn_band(patch, row, True, kind)
+            squares = 2 if row + 2 * line <= patch.rows and (patch.next or 2 * line <= STREAMED_ROWS) else 1
+            stream_band(patch, row, squares, kind)
             if patch.columns % line:
-                turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
-            row += line
+                turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, squares * (LINE_BYTES // PIECE // PIECES), kind)
+            row += squares * line
         stream_end()
     while row + line <= patch.rows:
-        turn_band(patch, row, False, kind)
+        turn_band(patch, row, kind)
         if patch.columns % line:
             turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
         row += line
@@ -438,9 +482,31 @@ cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int piece, bin
         j += 1
 
 
+cdef inline void copy_pairs(Runs *runs, int piece) noexcept nogil:
+    """Runs of a line, or a half or a quarter, side by side in the target along the inner places, and in the source along the outer ones: pairs of lines past
+    the caches, of all outer places. What is left are no such runs any more."""
+    cdef Py_ssize_t so = runs.source_outer, si = runs.source_inner, to = runs.target_outer, i
+    cdef int together = LINE_BYTES // piece
+    while runs.inner >= 2 * together:
+        i = 0
+        while i < runs.outer:
+            stream_parts(piece, runs.target + i * to, to, runs.source + i * so, si, max(RUNS_AHEAD, 2 * together) * si)
+            i += together
+        runs.source += 2 * together * si
+        runs.target += 2 * LINE_BYTES
+        runs.inner -= 2 * together
+    runs.stream = False
+    stream_end()
+
+
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
     """Runs of one piece, or of more than one and up to two; `piece` is a constant."""
     cdef Py_ssize_t i = 0
+    cdef Runs rest
+    if piece >= PIECE and runs.stream and runs.target_inner == piece and not two:
+        rest = runs[0]
+        copy_pairs(&rest, piece)
+        runs = &rest
     if piece >= PIECE and runs.stream and not two:
         while i + RUNS_AT_ONCE <= runs.outer:
             copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)

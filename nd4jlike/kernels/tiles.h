@@ -92,6 +92,7 @@ WORD void stream_end(void)
 
 /* Into the caches, soon to be read or written; any address. */
 WORD void touch(const char *line) { __builtin_prefetch(line, 1, 3); }
+WORD void touch_source(const char *line) { __builtin_prefetch(line, 0, 3); }
 /* Into the second-level cache. */
 WORD void touch_far(const char *line) { __builtin_prefetch(line, 0, 2); }
 
@@ -192,6 +193,29 @@ WORD void copy_quarters(char *target, ptrdiff_t column, const char *source, ptrd
 #else
     _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++) copy_piece(target + i / 4 * column + i % 4 * PIECE, source + i % 4 * row + i / 4 * PIECE, PIECE, 0);
 #endif
+}
+
+/* Two lines, of runs that are one or a half or a quarter of one, to each of so many places past the caches; the runs of a place are `row` bytes apart, those of
+ * the places side by side. What is `ahead` is fetched meanwhile. */
+WORD void stream_parts(int bytes, char *target, ptrdiff_t column, const char *source, ptrdiff_t row, ptrdiff_t ahead)
+{
+    char lines[LINE / PIECE][2 * LINE] __attribute__((aligned(64)));
+    const int places = LINE / bytes;
+    for (int k = 0; k < 2; k++) {
+        char *line = lines[0] + k * LINE;
+        const char *first = source + k * places * row;
+        if (places == 1)
+            copy_piece(line, first, LINE, 0);
+        else if (places == 2)
+            copy_halves(line, 2 * LINE, first, row);
+        else
+            copy_quarters(line, 2 * LINE, first, row);
+    }
+    for (int i = 0; i < places; i++)
+        for (int k = 0; k < 2; k++) {
+            touch_source(source + (2 * i + k) * row + ahead);
+            copy_piece(target + i * column + k * LINE, lines[i] + k * LINE, LINE, 1);
+        }
 }
 
 /* A run of `bytes` bytes, and after it the cells of `fill`: `room` bytes in all, a constant of 8, 16, 32 or 64. */
@@ -373,6 +397,35 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
 }
 
 #endif
+
+/* Squares of `bytes` of each row, one or two of them one below the other, stored past the caches, and between the stores as many lines fetched, `step` bytes
+ * apart from `ahead` on, NULL for none. Memory takes the two lines of a column together 1.1 to 1.4 times as fast as lines that are far apart, and 1.1 times
+ * as fast again where loads wait between them, not after them: both need the same buffers. */
+#define STREAMED(width) \
+    static __attribute__((noinline, noclone, unused)) void move_streamed_##width( \
+        int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step) \
+    { \
+        char lines[LINE / width][2 * LINE] __attribute__((aligned(64))); \
+        _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) \
+            move_square(width, LINE / width, bytes, 0, source + k * (LINE / width) * row, row, lines[0] + k * LINE, 2 * LINE); \
+        _Pragma("GCC unroll 1") for (int i = 0; i < bytes / width; i++) \
+            _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) { \
+                if (ahead) { \
+                    touch_source(ahead); \
+                    ahead += step; \
+                } \
+                copy_piece(target + i * column + k * LINE, lines[i] + k * LINE, LINE, 1); \
+            } \
+    }
+STREAMED(2)
+STREAMED(4)
+STREAMED(8)
+WORD void move_streamed(
+    int width, int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step)
+{
+    (width == 2 ? move_streamed_2 : width == 4 ? move_streamed_4 : move_streamed_8)(
+        bytes, squares, source, row, target, column, ahead, step);
+}
 
 /* Rows of PIECE / together bytes, next to each other, a vector of cells for each column. */
 WORD void move_short(int width, int together, const char *source, char *target, ptrdiff_t column)
