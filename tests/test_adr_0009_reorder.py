@@ -21,6 +21,16 @@ every_isa = pytest.mark.parametrize("isa", ISAS)
 isas = st.sampled_from(ISAS)
 
 
+@contextmanager
+def caches(near, streamed):
+    """Machines with other caches: half of a second-level one, three quarters of the last one."""
+    before = moves._assume_caches(near, streamed)
+    try:
+        yield
+    finally:
+        moves._assume_caches(*before)
+
+
 def words(array):
     """See the whole buffer, a cell an unsigned integer."""
     return np.frombuffer(array.buffer, f"u{array.itemsize}")
@@ -94,11 +104,12 @@ def pairs(draw):
     return (one, other) if draw(st.booleans()) else (other, one)
 
 
-@given(pairs(), isas)
-def test_d1_any_layout_to_any_other(pair, isa):
-    """D1: any descriptor to any other of equal shape."""
+@given(pairs(), isas, st.sampled_from(((1 << 20, 1 << 26), (1, 1 << 26), (1, 1))))
+def test_d1_any_layout_to_any_other(pair, isa, machine):
+    """D1: any descriptor to any other of equal shape, within the caches and beyond them."""
     source, target = pair
-    check(noise(source), target, isa=isa)
+    with caches(*machine):
+        check(noise(source), target, isa=isa)
 
 
 @every_isa
@@ -152,16 +163,6 @@ def test_d1_beyond_a_near_cache(isa, width):
         x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
         x[...] = values
         assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
-
-
-@contextmanager
-def caches(near, streamed):
-    """Machines with other caches: half of a second-level one, three quarters of the last one."""
-    before = moves._assume_caches(near, streamed)
-    try:
-        yield
-    finally:
-        moves._assume_caches(*before)
 
 
 @pytest.mark.parametrize("near", [1 << 19, 1 << 20])
