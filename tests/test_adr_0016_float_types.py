@@ -1,6 +1,7 @@
 """ADR 0016: float64, float16 and bfloat16 convolutions."""
 
 import math
+import re
 from functools import cache
 
 import ml_dtypes
@@ -332,7 +333,7 @@ def test_d4_a_nan_of_any_bits_stays_nan(isa, dtype):
 def test_d3_halves_are_read_in_place(isa, dtype):
     """D3: float16 and bfloat16 are widened to float32."""
     for size in (3, 5, 7):
-        kernel = "through bands" if isa == "baseline" else f"in place, tiles of {3 if size == 3 and isa.startswith('avx512') else 2} rows"
+        kernel = "widened to float32" if isa == "baseline" else f"in place, tiles of {3 if size == 3 and isa.startswith('avx512') else 2} rows"
         plan = nd.DepthwiseConv2d(random((size, size, 40, 1), dtype), isa=isa)
         text = plan.explain(plan.input_descriptor((1, 28, 28, 40)))
         assert "sums in float32" in text
@@ -373,6 +374,63 @@ def test_d3_planes_are_widened_some_at_a_time(isa, dtype, side):
         np.testing.assert_array_equal(np.ascontiguousarray(room[..., 2:-3]).view(np.uint16), wanted.view(np.uint16))
         assert (room[..., :2] == 7).all()
         assert (room[..., -3:] == 7).all()
+
+
+@every_isa
+@every_half
+@pytest.mark.parametrize("side", SIDES)
+def test_d3_pixels_are_widened_some_at_a_time(isa, dtype, side):
+    """D3: widened to float32, which is exact, and summed there; rounded once: the sums of a float32 plan, whatever is widened together."""
+    widened = 0
+    for number, (shape, kernel, multiplier, steps) in enumerate(
+        [
+            ((2, 37, 29, 24), (9, 9), 1, {}),  # several groups of rows
+            ((1, 9, 8, 301), (9, 9), 1, {}),  # and of channels, the last one smaller
+            ((1, 3, 1055, 33), (5, 9), 1, {"padding": ((2, 2), (4, 4))}),  # and of columns, the last one of 1 if they were equal
+            ((1, 2, 700, 4), (3, 3), 1, {"stride": (1, 2), "padding": ((0, 4), (300, 1))}),  # columns and rows without any input
+            ((1, 30, 40, 3), (3, 3), 1, {"stride": 2}),  # few channels side by side
+            ((1, 30, 40, 5), (4, 2), 1, {"stride": 3}),
+            ((2, 17, 23, 3), (3, 3), 3, {"activation": "relu"}),
+            ((1, 12, 31, 2), (5, 5), 16, {"dilation": (2, 1)}),
+            ((1, 9, 14, 40), (2, 2), 1, {}),
+            ((1, 9, 14, 40), (2, 6), 1, {"stride": 2}),
+            ((1, 200, 1, 19), (31, 1), 1, {}),
+            ((1, 1, 70, 65), (1, 31), 1, {}),
+        ]
+    ):
+        x, weights, bias = random(shape, dtype, number), random((*kernel, shape[3], multiplier), dtype, 2), random(shape[3] * multiplier, dtype, 3)
+        bias = bias.astype(np.float32)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, **steps)
+        widened += "widened to float32" in plan.explain(x)
+        wanted = nd.DepthwiseConv2d(weights.astype(np.float32), bias, isa=isa, **steps)(x.astype(np.float32)).to_numpy().astype(DTYPES[dtype])
+        given = guarded_array(x, side)
+        for threads in (1, 2):
+            out = guarded_array(np.full(wanted.shape, np.nan, DTYPES[dtype]), side)
+            nd.DepthwiseConv2d(weights, bias, isa=isa, threads=threads, **steps)(given, out)
+            np.testing.assert_array_equal(out.view(np.uint16), wanted.view(np.uint16))
+        # Rows, columns and channels apart, and as the plan has them.
+        apart = np.full((*shape[:3], shape[3] + 3), np.nan, DTYPES[dtype])[..., :-3]
+        apart[...] = x
+        room = np.full((*wanted.shape[:3], wanted.shape[3] + 5), 7, DTYPES[dtype])
+        plan(apart[:, ::-1, ::-1][:, ::-1, ::-1], room[..., 2:-3])
+        np.testing.assert_array_equal(np.ascontiguousarray(room[..., 2:-3]).view(np.uint16), wanted.view(np.uint16))
+        assert (room[..., :2] == 7).all()
+        assert (room[..., -3:] == 7).all()
+        got = plan(on(plan.input_descriptor(shape), x, 5))
+        np.testing.assert_array_equal(np.asarray(got.to_numpy()).view(np.uint16), wanted.view(np.uint16))
+    assert widened >= 8
+
+
+@every_half
+def test_d3_scratch_does_not_grow_with_the_image(dtype):
+    """D3: float16 and bfloat16 are widened to float32."""
+    for channels in (24, 500):
+        plan, sizes = nd.DepthwiseConv2d(random((9, 9, channels, 1), dtype)), []
+        for size in ((90, 90), (30, 3000)):
+            text = plan.explain(plan.input_descriptor((1, *size, channels)))
+            sizes.append(int(re.search(r"(\d+) bytes of scratch", text)[1]))
+        assert max(sizes) < 2**20
+        assert sizes[1] <= 2 * sizes[0]
 
 
 @every_half

@@ -289,8 +289,11 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
     cdef Rows job
+    cdef Halves halves
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
+    elif prepare_halves(&halves, problem):
+        run_halves(&halves, problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         run_in_planes(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif problem.element == FLOAT64:
@@ -319,10 +322,15 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
     cdef Rows rows
+    cdef Halves halves
     cdef Py_ssize_t need = 0
     if prepare_rows(&rows, problem):
         return 0
-    if in_planes(problem):
+    if prepare_halves(&halves, problem):
+        need = halves.x_bytes + halves.y_bytes
+        if not halves.mixed or (problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
+            return need
+    elif in_planes(problem):
         need = scratch_bytes_planes(problem)
         if problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]:
             return need
@@ -339,8 +347,13 @@ cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
 cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Rows rows
+    cdef Halves halves
+    cdef Problem wide
     if prepare_rows(&rows, problem):
         return HEADER_BYTES + rows.blocks * rows.block_vectors * VECTOR_BYTES
+    if prepare_halves(&halves, problem):
+        wide = packing_of(&halves, problem)
+        return packed_bytes_float(&wide)
     if problem.x_block or problem.y_block:
         return 0
     prepare_float(&job, problem, True)
@@ -377,6 +390,8 @@ cdef void pack_blocks(const Problem *problem, const real *weights, const real *b
         channel = channel_of(&job, lane)
         target = <real *> (<char *> packed + HEADER_BYTES) + lane // job.lanes * job.block_vectors * job.lanes + lane % job.lanes
         target[BIAS * job.lanes] = bias[channel] if bias != NULL and channel >= 0 else 0
+        if target[BIAS * job.lanes] != target[BIAS * job.lanes]:
+            target[BIAS * job.lanes] = NAN  # with no bits that a half lacks
         for tap in range(taps):
             weight = weights[tap * job.channels + channel] if channel >= 0 else 0
             target[(CONSTANTS_FLOAT + tap) * job.lanes] = weight
@@ -387,10 +402,15 @@ cdef void pack_blocks(const Problem *problem, const real *weights, const real *b
 
 cdef void pack_float(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
     cdef Rows rows
+    cdef Halves halves
+    cdef Problem wide
     if prepare_rows(&rows, problem) and problem.element == FLOAT64:
         pack_rows(&rows, problem, <const double *> weights, <const double *> bias, packed)
     elif prepare_rows(&rows, problem):
         pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
+    elif prepare_halves(&halves, problem):
+        wide = packing_of(&halves, problem)
+        pack_float(&wide, weights, bias, requantization, packed)
     elif problem.element == FLOAT64:
         pack_blocks(problem, <const double *> weights, <const double *> bias, packed)
     else:
@@ -525,6 +545,7 @@ cdef const char *kernel_s16(const Problem *problem) noexcept nogil:
 
 cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
+    cdef Halves halves
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
@@ -537,6 +558,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
         if rows.tall:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
+    if prepare_halves(&halves, problem):
+        return b"some rows at a time, widened to float32"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         return kernel_planes(problem)
     return b"through bands or pixel by pixel"
@@ -545,7 +568,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
 cdef bint reads_halo_float(const Problem *problem) noexcept nogil:
     """Before packing: with weights that are not finite the halo is not asked for."""
     cdef Rows rows
-    return not prepare_rows(&rows, problem) and not in_planes(problem)
+    cdef Halves halves
+    return not prepare_rows(&rows, problem) and not prepare_halves(&halves, problem) and not in_planes(problem)
 
 
 cdef int aligns_float(const Problem *problem) noexcept nogil:

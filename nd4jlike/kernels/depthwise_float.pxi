@@ -48,7 +48,7 @@ cdef extern from "taps.h" nogil:
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
     const bint DOUBLES
-    const OneTile general_tiles[2][2][13]
+    const OneTile general_tiles[4][2][13]
     int where_of(const Tile *tile, int columns)
     void run_tiles(
         Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
@@ -73,6 +73,8 @@ cdef enum:
     TOGETHER_PRODUCTS = 900
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
+    # For each number that moves, input or output, that make one more pass over them pay.
+    WIDENED_PRODUCTS = 8
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -193,7 +195,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES
         or tiles_table[problem.element][job.across.taps][job.across.step][double and not swapped and wide_pays(&job.across)][EDGES] == NULL
     )
-    if general and ((problem.element != FLOAT32 and not double) or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
+    if general and (general_tiles[problem.element][0][ANYWHERE] == NULL or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
     job.back = job.lanes - problem.lead if problem.lead else 0
     job.blocks = divide_up(job.channels + job.back, job.lanes)
@@ -211,6 +213,15 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         if job.spread and job.channels * FOLD_PAYS <= job.lanes and problem.out_width > 1:
             return False
     if double and (job.spread or problem.x_block or problem.y_block):
+        return False
+    # Others are better widened once (prepare_halves), or have to be.
+    if not (double or problem.element == FLOAT32) and (
+        problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1) if general
+        else job.spread and (
+            tiles_table[problem.element][job.across.taps][job.across.step][False][SPREAD] == NULL or (VECTOR_BYTES == 32 and problem.multiplier % LANES != 0))
+    ):
+        return False
+    if general and job.spread and problem.element != FLOAT32:
         return False
     if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
         return False

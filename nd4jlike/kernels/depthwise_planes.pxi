@@ -28,8 +28,8 @@ cdef extern from "planes.h" nogil:
     void mixed_tile(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
-    void widen_run(float *target, const char *source, Py_ssize_t count, int element)
-    void narrow_run(char *target, const float *source, Py_ssize_t count, int element)
+    void widen_runs(float *target, Py_ssize_t pitch, const char *source, Py_ssize_t step, Py_ssize_t runs, Py_ssize_t count, int element)
+    void narrow_runs(char *target, Py_ssize_t step, const float *source, Py_ssize_t pitch, Py_ssize_t runs, Py_ssize_t count, int element)
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
@@ -400,30 +400,26 @@ cdef void widen(
     char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
 ) noexcept nogil:
     """Halves, planes and rows so many bytes apart, to float32 side by side; the last vector is written whole."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i
     if row == 2 * width:
         width, rows = width * rows, 1
-    if plane == 2 * width and rows == 1:
-        width, planes = width * planes, 1
+    if rows == 1:
+        planes, rows, row = 1, planes, plane
     for i in range(planes):
-        for j in range(rows):
-            widen_run(<float *> target, source + i * plane + j * row, width, element)
-            target += 4 * width
+        widen_runs(<float *> target + i * rows * width, width, source + i * plane, row, rows, width, element)
 
 
 cdef void narrow(
     char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
 ) noexcept nogil:
     """And back."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i
     if row == 2 * width:
         width, rows = width * rows, 1
-    if plane == 2 * width and rows == 1:
-        width, planes = width * planes, 1
+    if rows == 1:
+        planes, rows, row = 1, planes, plane
     for i in range(planes):
-        for j in range(rows):
-            narrow_run(target + i * plane + j * row, <const float *> source, width, element)
-            source += 4 * width
+        narrow_runs(target + i * plane, row, <const float *> source + i * rows * width, width, rows, width, element)
 
 
 cdef void run_widened(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:

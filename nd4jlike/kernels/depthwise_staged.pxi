@@ -86,8 +86,7 @@ cdef void stage_plane(
     x = plane + ((first + top) * problem.x_strides[1] + position) * item_bytes(problem.element)
     if problem.element != FLOAT32:
         x_row = line * 4
-        for row in range(last - top):
-            widen_run(<float *> (lines + row * x_row) + begin, x + (row * problem.x_strides[1] + begin) * 2, end - begin, problem.element)
+        widen_runs(<float *> lines + begin, line, x + begin * 2, problem.x_strides[1] * 2, last - top, end - begin, problem.element)
         x = lines
     for place in range(stage.phases):
         if step <= PICKED_STEPS:
@@ -167,8 +166,8 @@ cdef void run_staged(const Problem *problem, const char *x, char *y, char *scrat
                             )
                             row += choice.rows
                         done += vectors * LANES
-                    for row in range(rows if problem.element != FLOAT32 else 0):
-                        narrow_run(target + row * problem.y_strides[1] * 2, <const float *> (sums + row * tile.y_row), columns, problem.element)
+                    if problem.element != FLOAT32:
+                        narrow_runs(target, problem.y_strides[1] * 2, <const float *> sums, stage.pitch, rows, columns, problem.element)
             column += columns
         begin += rows
 

@@ -343,26 +343,49 @@ static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
 #endif
 };
 
-/* Halves to float32, whose last vector is written whole; and back. Of each type apart, or every vector asks for its type. */
+/* Halves to float32, `runs` of `count` cells, so many floats and bytes apart; the last vector of each is written whole. And back. Of each type apart, or every
+ * vector asks for its type. */
 #define CONVERSIONS(name, element) \
-    static __attribute__((noinline, unused)) void widen_##name(float *target, const char *source, ptrdiff_t count) \
+    static __attribute__((noinline, unused)) void widen_##name( \
+        float *target, ptrdiff_t pitch, const char *source, ptrdiff_t step, ptrdiff_t runs, ptrdiff_t count) \
     { \
-        for (; count >= LANES; count -= LANES, target += LANES, source += 2 * LANES) \
-            *(vf32 *)target = load_as_f32(source, LANES, element); \
-        if (count) \
-            *(vf32 *)target = load_as_f32(source, count, element); \
+        for (; runs > 0; runs--, target += pitch, source += step) { \
+            ptrdiff_t i = 0; \
+            for (; i + LANES <= count; i += LANES) \
+                *(vf32 *)(target + i) = widen_halves(source + 2 * i, LANES, element); \
+            if (i < count && i) \
+                *(vf32 *)(target + (count - LANES)) = widen_halves(source + 2 * (count - LANES), LANES, element); \
+            else if (i < count) \
+                *(vf32 *)target = widen_halves(source, count, element); \
+        } \
     } \
-    static __attribute__((noinline, unused)) void narrow_##name(char *target, const float *source, ptrdiff_t count) \
+    static __attribute__((noinline, unused)) void narrow_##name( \
+        char *target, ptrdiff_t step, const float *source, ptrdiff_t pitch, ptrdiff_t runs, ptrdiff_t count) \
     { \
-        for (; count >= LANES; count -= LANES, target += 2 * LANES, source += LANES) \
-            store_from_f32(target, *(const vf32 *)source, LANES, element); \
-        if (count) \
-            store_from_f32(target, *(const vf32 *)source, count, element); \
+        for (; runs > 0; runs--, target += step, source += pitch) { \
+            ptrdiff_t i = 0; \
+            for (; i + LANES <= count; i += LANES) \
+                narrow_halves(target + 2 * i, *(const vf32 *)(source + i), LANES, element); \
+            if (i < count && i) \
+                narrow_halves(target + 2 * (count - LANES), *(const vf32 *)(source + (count - LANES)), LANES, element); \
+            else if (i < count) \
+                narrow_halves(target, *(const vf32 *)source, count, element); \
+        } \
     }
 CONVERSIONS(f16, FLOAT16)
 CONVERSIONS(bf16, BFLOAT16)
-WORD void widen_run(float *target, const char *source, ptrdiff_t count, int element) { (element == FLOAT16 ? widen_f16 : widen_bf16)(target, source, count); }
-WORD void narrow_run(char *target, const float *source, ptrdiff_t count, int element) { (element == FLOAT16 ? narrow_f16 : narrow_bf16)(target, source, count); }
+WORD void widen_runs(float *target, ptrdiff_t pitch, const char *source, ptrdiff_t step, ptrdiff_t runs, ptrdiff_t count, int element)
+{
+    if (pitch == count && step == 2 * count)
+        count *= runs, runs = 1;
+    (element == FLOAT16 ? widen_f16 : widen_bf16)(target, pitch, source, step, runs, count);
+}
+WORD void narrow_runs(char *target, ptrdiff_t step, const float *source, ptrdiff_t pitch, ptrdiff_t runs, ptrdiff_t count, int element)
+{
+    if (pitch == count && step == 2 * count)
+        count *= runs, runs = 1;
+    (element == FLOAT16 ? narrow_f16 : narrow_bf16)(target, step, source, pitch, runs, count);
+}
 
 /* LANES planes of `count` cells, 4 or more, into pixels of LANES channels side by side. The last columns may be moved twice. */
 static __attribute__((noinline, unused)) void turn_planes(const char *planes, ptrdiff_t plane, char *pixels, ptrdiff_t count)

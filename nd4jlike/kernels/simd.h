@@ -479,12 +479,8 @@ WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, in
     if (element == BFLOAT16) /* Each into the upper half of its lane. */
         return (vf32)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, (__m512i)(index << 16), _mm512_castsi256_si512((__m256i)halves));
 #elif VECTOR_BYTES == 32
-    if (count == 1) /* As multipliers have it. */
-        return element == FLOAT16 ? f32_of_half((vhalves)_mm_set1_epi16(*(const int16_t *)source)) : (vf32)splat_i32(*(const uint16_t *)source << 16);
-    /* Masks know pairs: the last one, which may have none, goes to lane 7. */
-    halves = (vhalves)_mm_maskload_epi32((const int *)source, _mm_cmpgt_epi32(_mm_set1_epi32((int)count / 2), _mm_setr_epi32(0, 1, 2, 3)));
-    halves = (vhalves)_mm_insert_epi16((__m128i)halves, ((const int16_t *)source)[count - 1], 7);
-    index = (vi32)SELECT(index == (int)count - 1, splat_i32(7), index);
+    (void)index, (void)count; /* One element in all lanes, as multiples of LANES filters have it: no others. */
+    return element == FLOAT16 ? f32_of_half((vhalves)_mm_set1_epi16(*(const int16_t *)source)) : (vf32)splat_i32(*(const uint16_t *)source << 16);
 #else
     halves = load_part_halves(source, count);
 #endif
@@ -525,19 +521,29 @@ WORD vf32 load_brains(const void *source)
 #endif
 }
 
+/* In the upper halves. */
+WORD vu32 rounded_to_brains(vf32 value)
+{
+    const vu32 bits = (vu32)value;
+#if VECTOR_BYTES == 64
+    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)bits, _mm512_set1_epi32(0x10000));
+    return (vu32)_mm512_mask_add_epi32((__m512i)(bits + 0x7FFF), odd, (__m512i)bits, _mm512_set1_epi32(0x8000));
+#else
+    return bits + 0x7FFF + ((bits >> 16) & 1);
+#endif
+}
+
 WORD vhalves narrow_brains(vf32 value)
 {
-    vu32 bits = (vu32)value;
+    const vu32 rounded = rounded_to_brains(value);
     vbytes order;
 #pragma GCC unroll 64
     for (int i = 0; i < VECTOR_BYTES; i++)
         order[i] = (int8_t)(i & 8 ? -1 : i % 8 / 2 * 4 + 2 + (i & 1));
 #if VECTOR_BYTES == 64
-    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)bits, _mm512_set1_epi32(0x10000));
-    __m512i rounded = _mm512_mask_add_epi32((__m512i)(bits + 0x7FFF), odd, (__m512i)bits, _mm512_set1_epi32(0x8000));
-    return (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 2, 6, 0, 4, 2, 6), _mm512_shuffle_epi8(rounded, (__m512i)order)));
+    return (vhalves)_mm512_castsi512_si256(
+        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 2, 6, 0, 4, 2, 6), _mm512_shuffle_epi8((__m512i)rounded, (__m512i)order)));
 #else
-    vu32 rounded = bits + 0x7FFF + ((bits >> 16) & 1);
     return (vhalves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_shuffle_epi8((__m256i)rounded, (__m256i)order), 0x08));
 #endif
 }
@@ -584,6 +590,45 @@ WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { return (vf32)_mm512_pe
 WORD vi32 order_of_joined(ptrdiff_t skew) { return (vi32){0} + (int)skew; }
 WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { (void)before, (void)order; return value; }
 #endif
+
+/* Halves in their order, by as few instructions; narrowing takes no other NaN than above. */
+WORD vf32 widen_halves(const void *source, ptrdiff_t count, int element)
+{
+#if VECTOR_BYTES == 64
+    vi32 index;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        index[i] = i;
+    if (element == BFLOAT16)
+        return load_spread_as_f32(source, index, count, element);
+#elif VECTOR_BYTES == 32
+    if (element == BFLOAT16 && count >= LANES)
+        return load_brains(source);
+#endif
+    return load_as_f32(source, count, element);
+}
+
+WORD void narrow_halves(char *target, vf32 value, ptrdiff_t count, int element)
+{
+    vhalves halves;
+    if (element == FLOAT16)
+        halves = half_of_f32(value);
+    else {
+#if VECTOR_BYTES == 64
+        vbytes odd;
+#pragma GCC unroll 64
+        for (int i = 0; i < VECTOR_BYTES; i++)
+            odd[i] = (int8_t)(i & 1 ? 0 : (i + 1) % 32);
+        halves = (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)odd, (__m512i)rounded_to_brains(value)));
+#else
+        halves = narrow_brains(value);
+#endif
+    }
+    if (count >= LANES)
+        *(vhalves *)target = halves;
+    else
+        store_part_halves(target, halves, count);
+}
 
 /* Doubles: half as many lanes. */
 WORD vf64 splat_f64(double value) { return value - (vf64){0}; }

@@ -308,6 +308,11 @@ WORD void whole_tile(
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
+/* Of spread halves, 3 taps wide, which load_spread_as_f32 can. */
+#define SPREAD_TILES(taps, element) (element == FLOAT32 || ((taps) == 3 && element != FLOAT64))
+/* Of halves those that are not tall. */
+#define WHOLE_HALVES(taps, stride, element) \
+    (element != FLOAT32 && element != FLOAT64 && ((taps) <= 3 || (VECTOR_BYTES == 64 && (taps) == 5 && stride == 1)) && !TALL_TILES(taps, stride, element))
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element != FLOAT64)
 #define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
 #define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
@@ -421,6 +426,33 @@ enum {
     TILE(NAME_OF(split, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, INSIDE, element) \
     TILE(NAME_OF(split_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, EDGES, element)
 
+#define GENERAL_TILES(name, stride, columns, element) \
+    TILE(name##_inside, 0, 0, tile->taps, stride, columns, INSIDE, element) \
+    TILE(name##_any, 0, 0, tile->taps, stride, columns, ANYWHERE, element) \
+    TILE(name##_spread, 0, 1, tile->taps, stride, columns, ANYWHERE, element)
+#define ROW_OF_GENERAL_TILES(name, spread) {name##_inside, name##_any, name##_any, spread, spread, spread}
+GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
+GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
+GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
+GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
+/* Fewer of halves, whose second ones serve large filters, too, where anything may be outside. */
+TILE(halves_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, FLOAT16)
+TILE(halves_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT16)
+TILE(brains_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, BFLOAT16)
+TILE(brains_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, BFLOAT16)
+#define ROWS_OF_GENERAL_HALVES(name) \
+    {{name##_of_any_taps, name##_of_any_taps, name##_of_any_taps}, {name##_of_any_stride, name##_of_any_stride, name##_of_any_stride}}
+/* By element type, and whether the stride is more than 1. */
+static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
+    {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
+#if DOUBLES
+    [FLOAT64] = {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
+#endif
+#if WIDENS_HALVES
+    [FLOAT16] = ROWS_OF_GENERAL_HALVES(halves), [BFLOAT16] = ROWS_OF_GENERAL_HALVES(brains),
+#endif
+};
+
 /* Those that pay; what is not chosen is not compiled. Halves have fewer. */
 #define CHOSEN(condition, variant, other, taps, stride, columns, element) \
     ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NAME_OF(other, taps, stride, columns, element))
@@ -429,15 +461,18 @@ enum {
     { \
         CHOSEN(WHOLE_TILES(taps, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
-        CHOSEN(columns == WIDE_TILE, edges, any, taps, stride, columns, element), \
-        element == FLOAT64 ? NULL : CHOSEN(element == FLOAT32, spread, spread_any, taps, stride, 4, element), \
-        IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
-        IF_CHOSEN(element != FLOAT64, spread_any, taps, stride, 4, element), \
+        columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
+            : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
+            : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
+        element == FLOAT32 ? NAME_OF(spread, taps, stride, 4, element) : IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
-            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) : NULL, \
+            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
+            : IF_CHOSEN(WHOLE_HALVES(taps, stride, element), whole_edges, taps, stride, columns, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
-            : IF_CHOSEN(WHOLE_TILES(taps, element), whole_edges, taps, stride, columns, element), \
+            : IF_CHOSEN(WHOLE_TILES(taps, element) || WHOLE_HALVES(taps, stride, element), whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
@@ -458,23 +493,6 @@ IMAGE_TILE(image_7, 7)
 static const OneTile image_tiles[TILE_TAPS] = {
 #if VECTOR_BYTES == 64
     [3] = image_3, [5] = image_5, [7] = image_7,
-#endif
-};
-
-#define GENERAL_TILES(name, stride, columns, element) \
-    TILE(name##_inside, 0, 0, tile->taps, stride, columns, INSIDE, element) \
-    TILE(name##_any, 0, 0, tile->taps, stride, columns, ANYWHERE, element) \
-    TILE(name##_spread, 0, 1, tile->taps, stride, columns, ANYWHERE, element)
-#define ROW_OF_GENERAL_TILES(name, spread) {name##_inside, name##_any, name##_any, spread, spread, spread}
-GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
-GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
-GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
-GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
-/* By element type, and whether the stride is more than 1. */
-static const OneTile general_tiles[FLOAT64 + 1][2][VARIANTS] = {
-    {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
-#if DOUBLES
-    {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
 #endif
 };
 
@@ -564,6 +582,8 @@ TILES_OF_STRIDE(5, 1, FLOAT64)
 TILES_OF_STRIDE(7, 1, FLOAT64)
 #endif
 #if WIDENS_HALVES
+TILES_OF_STRIDE(2, 1, FLOAT16)
+TILES_OF_STRIDE(2, 1, BFLOAT16)
 TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
 #endif
@@ -576,8 +596,8 @@ static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIA
     [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
 #endif
 #if WIDENS_HALVES
-    [FLOAT16] = {TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
-    [BFLOAT16] = {TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+    [FLOAT16] = {[2] = {TABLE_OF_STRIDE(2, 1, FLOAT16)}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {[2] = {TABLE_OF_STRIDE(2, 1, BFLOAT16)}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
 #endif
 };
 

@@ -1,0 +1,150 @@
+# Halves whose channels lie side by side and that have no tiles: some rows of all channels, or of some, become float32 in scratch, are computed as that, and
+# the results become halves again. The same bits as a float32 plan's, rounded.
+
+cdef enum:
+    # Of float32 that halves become at a time, with the outputs, and of a pixel of it; output rows and columns at least, most of whose inputs are their own.
+    HALVES_BYTES = 64 << 10
+    HALVES_PIXEL = 512
+    HALVES_ROWS = 4
+    HALVES_COLUMNS = 32
+
+
+cdef struct Halves:
+    # Output rows, columns and input channels at a time; bytes of their inputs and outputs.
+    Py_ssize_t rows, columns, channels, x_bytes, y_bytes
+    # That as float32; whether pixels of a few channels are a plane.
+    Problem wide
+    bint mixed
+
+
+cdef inline Py_ssize_t columns_below(const Problem *problem, Py_ssize_t columns) noexcept nogil:
+    """As rows_below."""
+    return (columns - 1) * problem.stride_width + (problem.kernel_width - 1) * problem.dilation_width + 1
+
+
+cdef void size_halves(Halves *job, const Problem *problem, Py_ssize_t channels) noexcept nogil:
+    """As many input channels at a time. Pixels as the input has them are one run; else they are whole vectors."""
+    cdef Problem *wide = &job.wide
+    cdef Py_ssize_t outputs = channels * problem.multiplier, x_pitch = channels, y_pitch = outputs
+    if not job.mixed:
+        x_pitch = divide_up(channels, LANES) * LANES
+        y_pitch = divide_up(outputs, LANES) * LANES
+        if channels == problem.channels and channels <= problem.x_strides[2] <= channels + problem.channel_room:
+            x_pitch = problem.x_strides[2]
+        if channels == problem.channels and problem.y_strides[2] == outputs:
+            y_pitch = outputs
+    job.channels = channels
+    wide.channels = channels
+    wide.channel_room = x_pitch - channels
+    wide.x_strides = [0, min(problem.width, columns_below(problem, job.columns)) * x_pitch, x_pitch, 1]
+    wide.y_strides = [0, job.columns * y_pitch, y_pitch, 1]
+    # The last vector is written whole.
+    job.x_bytes = divide_up(min(problem.height, rows_below(problem, job.rows)) * wide.x_strides[1] * 4 + VECTOR_BYTES, VECTOR_BYTES) * VECTOR_BYTES
+    job.y_bytes = job.rows * wide.y_strides[1] * 4
+
+
+cdef bint prepare_halves(Halves *job, const Problem *problem) noexcept nogil:
+    """Plan a call of what prepare_rows leaves; whether a problem is computed here. The weights are packed for `packing_of`."""
+    cdef Problem *wide = &job.wide
+    cdef Py_ssize_t channels = problem.channels
+    cdef Rows plain
+    if (
+        (problem.element != FLOAT16 and problem.element != BFLOAT16) or problem.x_block or problem.y_block
+        or (channels > 1 and problem.x_strides[3] != 1) or (channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
+    ):
+        return False
+    wide[0] = problem[0]
+    wide.element, wide.batch, wide.distance = FLOAT32, 1, IN_CACHE
+    job.rows, job.columns = problem.out_height, problem.out_width
+    job.mixed = True
+    size_halves(job, problem, channels)
+    job.mixed = mixed_lanes(wide) != 0
+    # Bands hold few channels as densely, and lose against float32 only where there is a step.
+    if job.mixed and (problem.stride_width == 1 or (problem.packed != NULL and not (<const int *> problem.packed)[FINITE_FLAG])):
+        return False
+    if not job.mixed:
+        if problem.multiplier == 1 and channels * 4 > HALVES_PIXEL:
+            channels = divide_up(divide_up(channels, divide_up(channels * 4, HALVES_PIXEL)), LANES) * LANES
+        size_halves(job, problem, channels)
+        if not prepare_rows(&plain, wide):
+            return False
+    while job.x_bytes + job.y_bytes > HALVES_BYTES and (job.rows > HALVES_ROWS or job.columns > HALVES_COLUMNS):
+        if job.rows > HALVES_ROWS:
+            job.rows = divide_up(job.rows // 2, HALVES_ROWS) * HALVES_ROWS
+        else:
+            job.columns = (job.columns + 1) // 2
+        size_halves(job, problem, channels)
+    return True
+
+
+cdef Problem packing_of(const Halves *job, const Problem *problem) noexcept nogil:
+    """All channels as float32. Of a part of them, blocks are whole vectors."""
+    cdef Problem wide = job.wide
+    if job.channels < problem.channels:
+        wide.channels, wide.channel_room = problem.channels, LANES
+    return wide
+
+
+# One axis of a part: where the image begins in it, how much of that there is, and what is outside before.
+cdef struct Part:
+    Py_ssize_t first, extent, pad
+
+
+cdef inline Part part_of(Py_ssize_t position, Py_ssize_t reach, Py_ssize_t extent) noexcept nogil:
+    """Of an image so long, what is there of `reach` rows or columns from a position on."""
+    cdef Py_ssize_t last = max(min(extent, position + reach), 0)
+    cdef Py_ssize_t first = min(max(position, 0), last)
+    return Part(first, last - first, -min(position, 0))
+
+
+cdef void run_halves(const Halves *given, const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height."""
+    cdef Problem wide = given.wide
+    cdef Rows job
+    cdef Py_ssize_t image, top, column, channel, row, count
+    cdef const Py_ssize_t *x_strides = &problem.x_strides[0]
+    cdef const Py_ssize_t *y_strides = &problem.y_strides[0]
+    cdef char *sums = scratch + given.x_bytes
+    cdef const char *source
+    cdef char *target
+    cdef Part down, across
+    while begin < end:
+        image = begin // problem.out_height
+        top = begin % problem.out_height
+        wide.out_height = min(min(given.rows, problem.out_height - top), end - begin)
+        down = part_of(top * problem.stride_height - problem.pad_top, rows_below(problem, wide.out_height), problem.height)
+        wide.height, wide.pad_top = down.extent, down.pad
+        column = 0
+        while column < problem.out_width:
+            wide.out_width = min(given.columns, problem.out_width - column)
+            # A column alone may be computed otherwise.
+            wide.out_width -= problem.out_width - column - wide.out_width == 1
+            across = part_of(column * problem.stride_width - problem.pad_left, columns_below(problem, wide.out_width), problem.width)
+            wide.width, wide.pad_left = across.extent, across.pad
+            channel = 0
+            while channel < problem.channels:
+                wide.channels = min(given.channels, problem.channels - channel)
+                wide.channel_room = wide.x_strides[2] - wide.channels
+                # With what may be read behind the last channel.
+                count = wide.x_strides[2] if problem.channels + problem.channel_room - channel >= wide.x_strides[2] else wide.channels
+                source = x + (image * x_strides[0] + down.first * x_strides[1] + across.first * x_strides[2] + channel) * 2
+                target = y + (image * y_strides[0] + top * y_strides[1] + column * y_strides[2] + channel * problem.multiplier) * 2
+                for row in range(wide.height):
+                    widen_runs(
+                        <float *> scratch + row * wide.x_strides[1], wide.x_strides[2], source + row * x_strides[1] * 2, x_strides[2] * 2,
+                        wide.width, count, problem.element,
+                    )
+                if given.mixed:
+                    run_planes(&wide, scratch, sums, 0, wide.out_height)
+                else:
+                    prepare_rows(&job, &wide)
+                    wide.packed = <const char *> problem.packed + channel // LANES * job.block_vectors * VECTOR_BYTES
+                    run_rows(&job, &wide, scratch, sums, 0, wide.out_height)
+                for row in range(wide.out_height):
+                    narrow_runs(
+                        target + row * y_strides[1] * 2, y_strides[2] * 2, <const float *> sums + row * wide.y_strides[1], wide.y_strides[2],
+                        wide.out_width, wide.channels * problem.multiplier, problem.element,
+                    )
+                channel += wide.channels
+            column += wide.out_width
+        begin += wide.out_height
