@@ -182,7 +182,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     threads : int
         How many threads may share the rows of one call. Work below some 40 us stays on one (ADR 0015).
     isa : str, optional
-        Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows.
+        Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows, and a narrower
+        one for a few channels (ADR 0017, D9).
     dtype : dtype, optional
         Element type of the input: that of the weights, or int16 for int8 weights. None: int16 where the bias of int8 weights is int64;
         else that of the weights, and int8 weights with zero points of 0 take int16 inputs as well.
@@ -235,6 +236,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef readonly object dtype
     cdef readonly object output_dtype
     cdef readonly str isa
+    # That of the kernel on plain layouts.
+    cdef str _runs
     cdef readonly str data_format
     cdef readonly Py_ssize_t threads
     cdef tuple _axes
@@ -317,13 +320,17 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.chosen() if isa is None else isa
+        reading = self._readings[0]
+        few = (isa is None and not forced_isa()[0] and self._element == FLOAT32 and data_format == "NHWC"
+               and reading.channels == reading.weights.shape[2] and 5 <= reading.channels <= 8)
         for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)
             table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
             self._family = &table.families[self._element]
-            # A build may leave an element type to that of the next slower instruction set.
-            if self._family.run != NULL:
+            # A build may leave an element type to that of the next slower instruction set; and vectors of 16 are filled worse by 5 to 8 channels.
+            if self._family.run != NULL and not (few and self._family.lanes == 16):
                 break
+        self._runs = level if few else self.isa
         self._launches = {}
         self._results = {}
 
@@ -468,7 +475,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
-            f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
+            f"kernel    {self._runs}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
@@ -605,7 +612,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef int _choose(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y) except -1:
         """The kernels for a pair of layouts: blocks of channels need vectors that fill them."""
         cdef const KernelTable *table
-        launch.table, launch.isa, launch.family = self._table, self.isa, self._family
+        launch.table, launch.isa, launch.family = self._table, self._runs, self._family
         if not (x.layout.block_count or y.layout.block_count):
             return 0
         for isa in dispatch.downwards(self.isa):
@@ -613,7 +620,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
             launch.family = &table.families[self._element]
             if launch.family.run != NULL and launch.family.packed_bytes(&launch.problem):
-                launch.isa = self.isa if launch.family == self._family else isa
+                launch.isa = self._runs if launch.family == self._family else isa
                 return 0
         raise UnsupportedLayoutError(
             f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "

@@ -457,3 +457,24 @@ def test_d8_the_edge_of_the_last_level_cache(isa):
     for share, place in ((16, near), (15, "at the edge of the last-level cache"), (3, "at the edge of the last-level cache"), (2, "in memory")):
         d = plan.input_descriptor((1, 1, LAST_LEVEL // share // 32, 4))
         assert plan.explain(d).endswith(f"inputs and outputs {place}"), share
+
+
+@pytest.mark.parametrize("channels", [4, 5, 8, 9])
+def test_d9_few_channels_have_shorter_vectors(monkeypatch, channels):
+    """D9: Where no instruction set is asked for, float32 of 5 to 8 channels is computed by the fastest one whose vectors hold fewer than 16 of them."""
+    weights, values = random((3, 3, channels, 1), 1), random((1, 9, 11, channels), 2)
+
+    def runs(**options):
+        plan = nd.DepthwiseConv2d(weights, padding=1, **options)
+        assert plan.isa == (options.get("isa") or dispatch.chosen())
+        return plan, plan.explain(values).split("kernel")[1].split(",")[0].strip()
+
+    monkeypatch.delenv("ND4JLIKE_ISA", raising=False)
+    plan, free = runs()
+    shorter = 5 <= channels <= 8 and dispatch.chosen().startswith("avx512")
+    assert free == ("avx2" if shorter else dispatch.chosen())
+    asked, name = runs(isa=dispatch.chosen())
+    assert name == dispatch.chosen()
+    np.testing.assert_allclose(plan(values), asked(values), rtol=1e-5, atol=1e-6)
+    monkeypatch.setenv("ND4JLIKE_ISA", dispatch.chosen())
+    assert runs()[1] == dispatch.chosen()
