@@ -320,9 +320,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.chosen() if isa is None else isa
-        reading = self._readings[0]
-        few = (isa is None and not forced_isa()[0] and self._element == FLOAT32 and data_format == "NHWC"
-               and reading.channels == reading.weights.shape[2] and 5 <= reading.channels <= 8)
+        cdef bint few = isa is None and not forced_isa()[0] and self._element == FLOAT32 and data_format == "NHWC" and has_few_channels(self._readings[0])
         for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)
             table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
@@ -934,6 +932,12 @@ cdef object checked_bias(object bias, tuple types):
     if bias.ndim not in (1, 2) or bias.size != bias.shape[bias.ndim - 1]:
         raise LayoutError(f"bias must be one number for each output channel, of shape (C*M,) or (1, C*M): shape {bias.shape}")
     return np.array(bias.ravel())
+
+
+cdef bint has_few_channels(object reading) except -1:
+    """Whether vectors of 16 would be filled by half or less, and those of 8 by more."""
+    cdef Py_ssize_t channels = reading.channels or 0
+    return 5 <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
 
 
 cdef list readings_that_fit(list readings, object bias, object quantization, object dtype):
