@@ -238,7 +238,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.line = line_of_tiles(job, problem.distance) if problem.element == FLOAT32 and not job.spread else NULL
     if job.split and job.line != &line_tiles[SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
-    job.wide = not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
+    job.wide = (
+        not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
+        and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
+    )
     job.single = job.line != NULL and job.down.taps == 1 and not job.split
     job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
     job.pixel = (

@@ -436,12 +436,14 @@ GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
 GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
 GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
 /* Fewer of halves, whose second ones serve large filters, too, where anything may be outside. */
+TILE(halves_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, FLOAT16)
 TILE(halves_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, FLOAT16)
 TILE(halves_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT16)
+TILE(brains_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, BFLOAT16)
 TILE(brains_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, BFLOAT16)
 TILE(brains_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, BFLOAT16)
 #define ROWS_OF_GENERAL_HALVES(name) \
-    {{name##_of_any_taps, name##_of_any_taps, name##_of_any_taps}, {name##_of_any_stride, name##_of_any_stride, name##_of_any_stride}}
+    {{name##_of_any_taps_inside, name##_of_any_taps, name##_of_any_taps}, {name##_of_any_stride, name##_of_any_stride, name##_of_any_stride}}
 /* By element type, and whether the stride is more than 1. */
 static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
     {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
@@ -582,8 +584,8 @@ TILES_OF_STRIDE(5, 1, FLOAT64)
 TILES_OF_STRIDE(7, 1, FLOAT64)
 #endif
 #if WIDENS_HALVES
-TILES_OF_STRIDE(2, 1, FLOAT16)
-TILES_OF_STRIDE(2, 1, BFLOAT16)
+TILES(2, 1, 4, FLOAT16)
+TILES(2, 1, 4, BFLOAT16)
 TILES_OF(FLOAT16)
 TILES_OF(BFLOAT16)
 #endif
@@ -596,8 +598,8 @@ static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIA
     [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
 #endif
 #if WIDENS_HALVES
-    [FLOAT16] = {[2] = {TABLE_OF_STRIDE(2, 1, FLOAT16)}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
-    [BFLOAT16] = {[2] = {TABLE_OF_STRIDE(2, 1, BFLOAT16)}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+    [FLOAT16] = {[2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {[2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
 #endif
 };
 
