@@ -76,6 +76,8 @@ cdef struct Quads:
     Py_ssize_t blocks, block_vectors
     # Output columns of a strip.
     Py_ssize_t columns
+    # Columns of the input are split by the step along the row, where that is not 1, into so many runs, of so many bytes.
+    Py_ssize_t phases, phase
     # Bytes from one plane of cells to the next: a group has CELL_PLANES; from the cells of an output vector to those of the next one of its block.
     Py_ssize_t plane, cell_step
     # From the start of the packed bytes to a vector of zero points, and to the first block.
@@ -111,7 +113,18 @@ cdef Py_ssize_t strip_bytes(const Problem *problem, const Quads *job, Py_ssize_t
 
 cdef inline Py_ssize_t first_cell(const Quads *job, const Problem *problem, Py_ssize_t place) noexcept nogil:
     """The cell of the first tap of the output at a place of a flat run."""
-    return place // job.channels * problem.stride_width * job.pixel + place % job.channels // problem.multiplier
+    cdef Py_ssize_t step = 1 if job.phases > 1 else problem.stride_width
+    return place // job.channels * step * job.pixel + place % job.channels // problem.multiplier
+
+
+cdef int picks_of(const Quads *job, const Problem *problem) noexcept nogil:
+    """How lanes of a flat run pick their cells."""
+    cdef Py_ssize_t place, reach = 0
+    if problem.multiplier == 1 and (problem.stride_width == 1 or job.phases > 1):
+        return NEXT
+    for place in range(job.channels * QUADS):
+        reach = max(reach, first_cell(job, problem, place * LANES + LANES - 1) - first_cell(job, problem, place * LANES))
+    return NEAR + <int> min(reach // LANES, FARTHER + 1)
 
 
 cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
@@ -121,7 +134,7 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier, place, reach
+    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
     # Two bytes add up to no more than 254.
     if problem.result != QUANTIZED or (CELL_PLANES == 1 and problem.widest_weight > 254):
         return False
@@ -133,18 +146,16 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         job.flat = job.flat and channels < VECTOR_BYTES * 3 // 4
     elif problem.multiplier == 1:
         job.flat = job.flat and channels % VECTOR_BYTES > 0
-    job.picks = NEXT
     job.pixel = problem.channels
-    if job.flat and (problem.multiplier > 1 or problem.stride_width > 1):
-        job.picks = NEAR
-        for place in range(channels * QUADS):
-            reach = first_cell(job, problem, place * LANES + LANES - 1) - first_cell(job, problem, place * LANES)
-            if reach >= LANES:
-                job.picks = max(job.picks, <int> FAR)
-            if reach >= 2 * LANES:
-                # Of more channels, a column of its own is worth a vector.
-                job.picks = FARTHER
-                job.flat = job.flat and PICKS_FARTHER and reach < 3 * LANES and (problem.multiplier > 1 or channels < MIN_CHANNELS)
+    job.phases = 1
+    job.picks = picks_of(job, problem)
+    if job.picks >= FARTHER:
+        # Of more channels, a column of its own is worth a vector.
+        job.flat = job.flat and (problem.multiplier > 1 or channels < MIN_CHANNELS)
+        if problem.stride_width > 1 and (job.picks > FARTHER or not PICKS_FARTHER):
+            job.phases = problem.stride_width
+            job.picks = picks_of(job, problem)
+        job.flat = job.flat and (job.picks < FARTHER or (job.picks == FARTHER and PICKS_FARTHER))
     if not job.flat:
         if problem.multiplier > 1 or (channels < MIN_CHANNELS and problem.out_width > 1):
             return False
@@ -152,6 +163,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         if problem.x_strides[2] != channels or channels > VECTOR_BYTES * 3 // 4:
             job.pixel = VECTOR_BYTES
         job.picks = NEXT
+        job.phases = 1
     job.ordered = not UNORDERED or job.pixel < VECTOR_BYTES or channels % VECTOR_BYTES > 0
     job.taps = problem.kernel_width
     job.groups = divide_up(problem.kernel_height, GROUP)
@@ -167,6 +179,9 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         # Whole tiles, of nearly equal strips.
         job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
+    job.phase = divide_up(columns_read(problem, job.columns), job.phases) * job.pixel
+    if job.phases > 1 and job.plane > STRIP_BYTES:
+        return False
     job.cell_step = (first_cell(job, problem, job.blocks * VECTOR_BYTES) if job.flat else problem.stride_width * job.pixel) * CELL
     job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.room * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
@@ -219,7 +234,8 @@ cdef void pack_quads(
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     for group in range(job.groups):
         for column in range(job.taps):
-            offsets[group * job.taps + column] = group * CELL_PLANES * job.plane + column * problem.dilation_width * job.pixel * CELL
+            i = column * problem.dilation_width
+            offsets[group * job.taps + column] = group * CELL_PLANES * job.plane + (i % job.phases * job.phase + i // job.phases * job.pixel) * CELL
             # What is left of wide weights is another product of the same cells.
             if job.room > taps and has_wide_tap(job, problem, weights, group, column):
                 offsets[products_of_all] = offsets[group * job.taps + column]
@@ -619,6 +635,73 @@ cdef void fill_group(
     blank_out(cells + high * pixel * CELL, blank, (columns - high) * pixel, plane)
 
 
+cdef inline void copy_pixels(
+    char *target, const char *source, Py_ssize_t pixel, Py_ssize_t move, Py_ssize_t count, const Py_ssize_t size,
+) noexcept nogil:
+    """Pixels `move` bytes apart, side by side; `size` bytes of each are copied, of which the next one covers what is too much."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        memcpy(target, source, size)
+        target += pixel
+        source += move
+
+
+cdef void split_row(
+    const Quads *job, const Problem *problem, char *target, const char *source, Py_ssize_t low, Py_ssize_t high, Py_ssize_t columns,
+) noexcept nogil:
+    """A row of the input, from its first column on, as one run of every column that the step divides, one of those after them, and so on. Columns before
+    `low` and from `high` on are outside the image."""
+    cdef Py_ssize_t phase, first, end, all, whole, pixel = job.pixel, move = problem.x_strides[2], step = job.phases
+    cdef int outside = (<const unsigned char *> problem.packed + job.padding)[0]
+    cdef Py_ssize_t size = 8 if pixel <= 8 else 16 if pixel <= 16 else pixel
+    # Columns from which on as many bytes do not end before the row does.
+    cdef Py_ssize_t fast = high - divide_up(size - pixel, move) if move >= pixel else 0
+    for phase in range(step):
+        all = divide_up(columns - phase, step)
+        first = min(all, divide_up(max(low - phase, 0), step))
+        end = max(first, divide_up(max(high - phase, 0), step))
+        whole = min(end, max(first, divide_up(max(fast - phase, 0), step)))
+        memset(target, outside, first * pixel)
+        source += (phase + first * step) * move
+        target += first * pixel
+        if size == 8:
+            copy_pixels(target, source, pixel, step * move, whole - first, 8)
+        elif size == 16:
+            copy_pixels(target, source, pixel, step * move, whole - first, 16)
+        else:
+            whole = first
+        target += (whole - first) * pixel
+        copy_pixels(target, source + (whole - first) * step * move, pixel, step * move, end - whole, pixel)
+        source -= (phase + first * step) * move
+        target += (end - whole) * pixel
+        memset(target, outside, (all - end) * pixel)
+        target += job.phase - end * pixel
+
+
+cdef void split_group(
+    const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t tap, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
+) noexcept nogil:
+    """What fill_group does, of columns split by the step."""
+    cdef char memory[STRIP_BYTES + 64]
+    cdef Py_ssize_t low = max(0, -problem.halo[2] - column), high = max(0, min(columns, problem.width + problem.halo[3] - column))
+    cdef Py_ssize_t i, done = 0, plane = job.plane, pitch = plane // CELL
+    cdef Py_ssize_t reach = problem.kernel_height + (job.rows - 1) * problem.stride_height
+    cdef int flip = flip_of(problem.element)
+    cdef const signed char *rows = <const signed char *> memory
+    for i in range(GROUP):
+        if tap < reach and -problem.halo[0] <= row < problem.height + problem.halo[1] and low < high:
+            split_row(
+                job, problem, memory + i * pitch, image + row * problem.x_strides[1] + column * problem.x_strides[2], low, high, columns)
+        else:
+            memset(memory + i * pitch, (<const unsigned char *> problem.packed + job.padding)[0], pitch)
+        row += problem.dilation_height
+        tap += 1
+    while done < job.phases * job.phase:
+        interleave(
+            cells + done * CELL, plane, rows + done, rows + pitch + done, rows + 2 * pitch + done, rows + 3 * pitch + done, flip, VECTOR_BYTES, True)
+        done += VECTOR_BYTES
+
+
 cdef void fill_cells(
     const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
     Py_ssize_t channels, vi32 blank,
@@ -626,7 +709,10 @@ cdef void fill_cells(
     """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
     cdef Py_ssize_t group
     for group in range(job.groups):
-        fill_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns, channels, blank)
+        if job.phases > 1:
+            split_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns)
+        else:
+            fill_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns, channels, blank)
         row += GROUP * problem.dilation_height
 
 

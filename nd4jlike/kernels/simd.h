@@ -106,8 +106,11 @@ WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count) { return (vi8)_mm_maskz_loadu_epi8(first_lanes(count), source); }
 WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { _mm_mask_storeu_epi8(target, first_lanes(count), (__m128i)value); }
 
-/* Sign-extend, and cut off what int8 has no room for. */
-WORD vi32 widen_i8(vi8 value) { return (vi32)_mm512_cvtepi8_epi32((__m128i)value); }
+/* `first` in the low and `second` in the high int16 of each lane; and what cuts off what int8 has no room for. */
+WORD vi32 cells_of(vi8 first, vi8 second)
+{
+    return ((vi32)_mm512_cvtepi8_epi32((__m128i)first) & 0xFFFF) | (vi32)((vu32)_mm512_cvtepi8_epi32((__m128i)second) << 16);
+}
 WORD vi8 narrow_i32(vi32 value) { return (vi8)_mm512_cvtepi32_epi8((__m512i)value); }
 
 /* sum + the products of the two int16 of each lane; exact, wraps like int32. */
@@ -160,7 +163,10 @@ WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
     return (vf32)_mm256_permutevar8x32_ps(_mm256_maskload_ps(source, first_lanes(count)), (__m256i)index);
 }
 
-WORD vi32 widen_i8(vi8 value) { return (vi32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)value)); }
+WORD vi32 cells_of(vi8 first, vi8 second)
+{
+    return (vi32)_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(_mm_cvtsi64_si128((int64_t)first), _mm_cvtsi64_si128((int64_t)second)));
+}
 
 /* Packs 16-bit words within each half: the low bytes of the halves are joined afterwards. */
 WORD vi8 narrow_i32(vi32 value)
@@ -233,11 +239,11 @@ WORD vf32 larger_magnitude(vf32 a, vf32 b)
 WORD vi32 round_f32(vf32 value) { return (vi32)_mm_cvtps_epi32((__m128)value); }
 WORD int any_above(vf32 value, float bound) { return _mm_movemask_ps(_mm_cmpgt_ps((__m128)value, _mm_set1_ps(bound))) != 0; }
 
-/* Each byte into the top of its lane, then shifted down with its sign. */
-WORD vi32 widen_i8(vi8 value)
+/* By turns, each byte into the top of its word, then shifted down with its sign. */
+WORD vi32 cells_of(vi8 first, vi8 second)
 {
-    __m128i bytes = _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_cvtsi32_si128((int32_t)value));
-    return (vi32)_mm_unpacklo_epi16(_mm_setzero_si128(), bytes) >> 24;
+    __m128i bytes = _mm_unpacklo_epi8(_mm_cvtsi32_si128((int32_t)first), _mm_cvtsi32_si128((int32_t)second));
+    return (vi32)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 }
 
 WORD vi8 narrow_i32(vi32 value)
@@ -250,7 +256,10 @@ WORD vi8 narrow_i32(vi32 value)
 
 WORD vi32 round_f32(vf32 value) { return (vi32)vcvtnq_s32_f32((float32x4_t)value); }
 WORD int any_above(vf32 value, float bound) { return vmaxvq_f32((float32x4_t)value) > bound; }
-WORD vi32 widen_i8(vi8 value) { return __builtin_convertvector(value, vi32); }
+WORD vi32 cells_of(vi8 first, vi8 second)
+{
+    return (__builtin_convertvector(first, vi32) & 0xFFFF) | (vi32)((vu32)__builtin_convertvector(second, vi32) << 16);
+}
 WORD vi8 narrow_i32(vi32 value) { return __builtin_convertvector(value, vi8); }
 
 #else
@@ -269,7 +278,10 @@ WORD int any_above(vf32 value, float bound)
     return above;
 }
 
-WORD vi32 widen_i8(vi8 value) { return __builtin_convertvector(value, vi32); }
+WORD vi32 cells_of(vi8 first, vi8 second)
+{
+    return (__builtin_convertvector(first, vi32) & 0xFFFF) | (vi32)((vu32)__builtin_convertvector(second, vi32) << 16);
+}
 WORD vi8 narrow_i32(vi32 value) { return __builtin_convertvector(value, vi8); }
 
 #endif
@@ -661,9 +673,8 @@ WORD vf32 between(vf32 value, vf32 low, vf32 high, const int element)
 WORD vi32 load_cells(const int8_t *first, const int8_t *second, int flip, ptrdiff_t count)
 {
     vi8 bits = (int8_t)flip - (vi8){0};
-    vi32 low = widen_i8((count >= LANES ? *(const vi8 *)first : load_part_i8(first, count)) ^ bits);
-    vi32 high = widen_i8((count >= LANES ? *(const vi8 *)second : load_part_i8(second, count)) ^ bits);
-    return (low & 0xFFFF) | (vi32)((vu32)high << 16);
+    vi8 low = count >= LANES ? *(const vi8 *)first : load_part_i8(first, count), high = count >= LANES ? *(const vi8 *)second : load_part_i8(second, count);
+    return cells_of(low ^ bits, high ^ bits);
 }
 
 WORD vshort load_i16(const int16_t *source, ptrdiff_t count) { return count >= LANES ? *(const vshort *)source : (vshort)load_part_halves(source, count); }

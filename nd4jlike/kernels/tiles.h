@@ -606,6 +606,6 @@ WORD vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
     return narrow_i32(code);
 }
 
-WORD vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point) { return __builtin_convertvector(widen_i8(code) - zero_point, vf32) * scale; }
+WORD vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point) { return __builtin_convertvector((cells_of(code, code) >> 16) - zero_point, vf32) * scale; }
 
 #endif
