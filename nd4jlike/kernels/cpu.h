@@ -29,7 +29,7 @@ static inline long last_level_bytes(void)
     return told > 1 << 22 ? told : 1 << 22;
 }
 
-/* Ask for large pages under memory that nobody has touched yet; whoever walks over many rows misses fewer of their addresses. A wish: without them all is as before. */
+/* Ask for large pages under memory that nobody has touched yet: each is one page fault instead of 512. A wish: without them all is as before. */
 static inline void want_large_pages(char *memory, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)
