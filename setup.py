@@ -9,7 +9,7 @@ from setuptools import Extension, setup
 # One kernel text, one extension for each row; the names are those of ND4JLIKE_ISA, slowest first (ADR 0004).
 ISA_FLAGS = {
     "x86_64": {
-        "baseline": ["-ffp-contract=off", "-O2"],
+        "baseline": ["-ffp-contract=off", "-Os"],
         "avx2": ["-march=x86-64-v3"],
         "avx512": ["-march=x86-64-v4", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
         "avx512_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mtune=skylake-avx512", "-mprefer-vector-width=512"],

@@ -83,10 +83,10 @@ WORD vbytes in_fours(vbytes value)
 WORD vbytes load_part_bytes(const int8_t *source, ptrdiff_t count)
 {
     vbytes value = {0};
-    memcpy(&value, source, (size_t)count);
+    copy_part(&value, source, count);
     return value;
 }
-WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { memcpy(target, &value, (size_t)count); }
+WORD void store_part_bytes(int8_t *target, vbytes value, ptrdiff_t count) { copy_part(target, &value, count); }
 WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
 {
     memcpy(lower, &value, VECTOR_BYTES / 2);
@@ -131,7 +131,7 @@ WORD int16_t saturated_i16(int32_t value) { return (int16_t)(value < INT16_MIN ?
 WORD vi16 pack_i32(vi32 a, vi32 b)
 {
     vi16 packed;
-    for (int lane = 0; lane < LANES; lane++) {
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++) {
         packed[lane] = saturated_i16(a[lane]);
         packed[lane + LANES] = saturated_i16(b[lane]);
     }
@@ -373,7 +373,7 @@ WORD vi32 pick_far(const char *cells, vi32 index)
 WORD vi32 pick_near(const char *cells, vi32 index)
 {
     vi32 picked = {0};
-    for (int i = 0; i < LANES; i++)
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
         memcpy((char *)&picked + i * 4, cells + index[i] * 4, 4);
     return picked;
 }

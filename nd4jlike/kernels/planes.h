@@ -10,7 +10,7 @@ WORD vi32 lanes_between(ptrdiff_t begin, ptrdiff_t end)
 {
     const int first = (int)(begin < 0 ? 0 : begin > LANES ? LANES : begin), last = (int)(end < 0 ? 0 : end > LANES ? LANES : end);
     vi32 lane;
-    for (int i = 0; i < LANES; i++)
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
         lane[i] = i;
     return (vi32)(lane >= first) & (vi32)(lane < last);
 }
@@ -401,7 +401,7 @@ static __attribute__((noinline, unused)) void turn_pixels(const char *pixels, ch
 {
     for (ptrdiff_t done = 0, at; done < count; done += LANES) {
         at = done + LANES <= count ? done : count - LANES;
-        for (int lane = 0; lane < LANES; lane += 4)
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane += 4)
             move_tile(4, PIECES, 0, pixels + VECTOR_BYTES * at + 4 * lane, VECTOR_BYTES, planes + lane * plane + 4 * at, plane, 4);
     }
 }

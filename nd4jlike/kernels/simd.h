@@ -47,6 +47,29 @@ typedef int16_t vshort __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2),
 /* Inlined whatever the size: called with constants, the branches on them and the loops over registers disappear. */
 #define WORD static inline __attribute__((always_inline, unused))
 
+#if VECTOR_BYTES != 64
+/* Part of a vector, fewer than 32 bytes. No word, but a function: tails are worth no room in every tile. */
+static __attribute__((noinline, unused)) void copy_part(void *target, const void *source, ptrdiff_t bytes)
+{
+    char *to = target;
+    const char *from = source;
+    if (bytes & 16)
+        memcpy(to, from, 16);
+    to += bytes & 16, from += bytes & 16;
+    if (bytes & 8)
+        memcpy(to, from, 8);
+    to += bytes & 8, from += bytes & 8;
+    if (bytes & 4)
+        memcpy(to, from, 4);
+    to += bytes & 4, from += bytes & 4;
+    if (bytes & 2)
+        memcpy(to, from, 2);
+    to += bytes & 2, from += bytes & 2;
+    if (bytes & 1)
+        *to = *from;
+}
+#endif
+
 WORD vf32 splat_f32(float value) { return value - (vf32){0}; }
 
 WORD vi32 splat_i32(int32_t value) { return value - (vi32){0}; }
@@ -201,7 +224,7 @@ WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)select_i32((vi32)(v
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
 {
     vf32 value = {0};
-    memcpy(&value, source, (size_t)count * sizeof(float));
+    copy_part(&value, source, count * 4);
     return value;
 }
 
@@ -210,7 +233,7 @@ WORD vmask mask_of(vi32 lanes) { return lanes; }
 WORD vf32 load_where_f32(const float *source, vmask mask)
 {
     vf32 value = {0};
-    for (int lane = 0; lane < LANES; lane++)
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         if (mask[lane])
             value[lane] = source[lane];
     return value;
@@ -220,12 +243,12 @@ WORD vf32 load_spread_f32(const float *source, vi32 index, ptrdiff_t count)
 {
     vf32 value;
     (void)count;
-    for (int lane = 0; lane < LANES; lane++)
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         value[lane] = source[index[lane]];
     return value;
 }
 
-WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { memcpy(target, &value, (size_t)count * sizeof(float)); }
+WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { copy_part(target, &value, count * 4); }
 
 WORD vf32 with_sign_of(vf32 magnitude, vf32 sign) { return (vf32)((vi32)magnitude | ((vi32)sign & INT32_MIN)); }
 WORD vf32 larger_magnitude(vf32 a, vf32 b)
@@ -273,7 +296,7 @@ WORD vi32 round_f32(vf32 value)
 WORD int any_above(vf32 value, float bound)
 {
     int above = 0;
-    for (int lane = 0; lane < LANES; lane++)
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         above |= value[lane] > bound;
     return above;
 }
@@ -304,7 +327,7 @@ WORD vi32 high_multiply(vi32 a, vi32 b)
     return (vi32)vqrdmulhq_s32((int32x4_t)a, (int32x4_t)b);
 #else
     vi32 high;
-    for (int lane = 0; lane < LANES; lane++)
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         high[lane] = (int32_t)(((int64_t)a[lane] * b[lane] + (1 << 30)) >> 31);
     return high;
 #endif
@@ -314,24 +337,14 @@ WORD vi32 high_multiply(vi32 a, vi32 b)
 
 #if VECTOR_BYTES != 64
 
-/* The usual counts as constants: a byte-wise copy of unknown length costs more than the work on the bytes. */
-WORD void copy_part_i8(void *target, const void *source, ptrdiff_t count)
-{
-    switch (count) {
-    case 8: memcpy(target, source, 8); break;
-    case 4: memcpy(target, source, 4); break;
-    default: memcpy(target, source, (size_t)count);
-    }
-}
-
 WORD vi8 load_part_i8(const int8_t *source, ptrdiff_t count)
 {
     vi8 value = {0};
-    copy_part_i8(&value, source, count);
+    copy_part(&value, source, count);
     return value;
 }
 
-WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part_i8(target, &value, count); }
+WORD void store_part_i8(int8_t *target, vi8 value, ptrdiff_t count) { copy_part(target, &value, count); }
 
 #endif
 
@@ -343,7 +356,7 @@ WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index) { return __builtin_shuff
 WORD vf32 every_second_f32(vf32 a, vf32 b, const int first)
 {
     vi32 index;
-    for (int lane = 0; lane < LANES; lane++)
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         index[lane] = 2 * lane + first;
     return __builtin_shuffle(a, b, index);
 }
@@ -445,29 +458,16 @@ WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { _mm2
 
 #else
 
-#define RARE static __attribute__((noinline, unused)) /* Tails: worth no room in every tile. */
-RARE void copy_part_halves(char *target, const char *source, ptrdiff_t count)
-{
-    if (count & 4)
-        memcpy(target, source, 8);
-    target += (count & 4) * 2, source += (count & 4) * 2;
-    if (count & 2)
-        memcpy(target, source, 4);
-    target += (count & 2) * 2, source += (count & 2) * 2;
-    if (count & 1)
-        memcpy(target, source, 2);
-}
-
 WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
 {
     vhalves value = {0};
     if (count >= LANES)
         return *(const vhalves *)source;
-    copy_part_halves((char *)&value, (const char *)source, count);
+    copy_part(&value, source, count * 2);
     return value;
 }
 
-WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { copy_part_halves(target, (const char *)&value, count); }
+WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { copy_part(target, &value, count * 2); }
 
 #endif
 

@@ -151,6 +151,8 @@ WORD void copy_piece(char *target, const char *source, int bytes, int stream)
 {
     if (stream && bytes >= VECTOR_BYTES)
         _Pragma("GCC unroll 4") for (int i = 0; i < bytes; i += VECTOR_BYTES) stream_vector(target + i, *(const vbytes *)(source + i));
+    else if (bytes >= VECTOR_BYTES)
+        _Pragma("GCC unroll 4") for (int i = 0; i < bytes; i += VECTOR_BYTES) *(vbytes *)(target + i) = *(const vbytes *)(source + i);
 #if VECTOR_BYTES == 64
     else if (stream && bytes == 32)
         _mm256_stream_si256((__m256i *)target, _mm256_loadu_si256((const __m256i *)source));
