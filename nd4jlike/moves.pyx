@@ -447,10 +447,11 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     if nest.depth == 0 and nest.room == 0:
         memcpy(target, source, <size_t> nest.width)
         return
-    # The loop that is fastest in the source, and the one that is fastest in the target.
+    # The loop that is fastest in the source, and the one that is fastest in the target. Streams that are far apart at both ends are no faster than one.
     for i in range(inner):
-        if outer < 0 or size_of(nest.loops[i].source) <= size_of(nest.loops[outer].source):
-            outer = i
+        if min(size_of(nest.loops[i].source), nest.loops[i].target) < SHARED_BYTES:
+            if outer < 0 or size_of(nest.loops[i].source) <= size_of(nest.loops[outer].source):
+                outer = i
     for i in range(nest.depth):
         index[i] = 0
     if inner >= 0:
