@@ -67,8 +67,8 @@ cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int
             copy_piece(target + k * to, source + k * so, piece, False)
 
 
-cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int piece, bint gathers) noexcept nogil:
-    """Runs of half a line, or a quarter, of four outer places at once, side by side there in the target (`gathers`) or in the source, and along in
+cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int count, int piece, bint gathers) noexcept nogil:
+    """Runs of half a line, or a quarter, of `count` outer places at once, side by side there in the target (`gathers`) or in the source, and along in
     the other one: as many inner places as make a line."""
     cdef Py_ssize_t so = runs.source_outer, to = runs.target_outer, si = runs.source_inner, ti = runs.target_inner, j = 0
     cdef const char *source = runs.source + outer * so
@@ -77,19 +77,19 @@ cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int piece, bin
     cdef int steps = LINE_BYTES // piece, k
     while j + steps <= runs.inner:
         if ahead:
-            for k in range(RUNS_AT_ONCE):
+            for k in range(count):
                 touch(source + (k * so + RUNS_AHEAD * si if gathers else k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * si))
                 touch(target + (k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * ti if gathers else k * to + RUNS_AHEAD * ti))
         if steps == 4:
             copy_quarters(target, ti if gathers else to, source, so if gathers else si)
         else:
-            for k in range(RUNS_AT_ONCE // 2):
+            for k in range(count // 2):
                 copy_halves(target + 2 * k * to, ti if gathers else to, source + 2 * k * so, so if gathers else si)
         source += steps * si
         target += steps * ti
         j += steps
     while j < runs.inner:
-        for k in range(RUNS_AT_ONCE):
+        for k in range(count):
             copy_piece(target + k * to, source + k * so, piece, False)
         source += si
         target += ti
@@ -129,12 +129,16 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
     if (piece == LINE_BYTES // 2 or piece == LINE_BYTES // 4) and not two:
         if runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
             while i + RUNS_AT_ONCE <= runs.outer:
-                copy_squares(runs, i, piece, True)
+                copy_squares(runs, i, RUNS_AT_ONCE, piece, True)
                 i += RUNS_AT_ONCE
         if runs.source_outer == piece == runs.target_inner:
             while i + RUNS_AT_ONCE <= runs.outer:
-                copy_squares(runs, i, piece, False)
+                copy_squares(runs, i, RUNS_AT_ONCE, piece, False)
                 i += RUNS_AT_ONCE
+            # Two alone gain nothing where their lines cross others.
+            if piece == LINE_BYTES // 2 and i + 2 <= runs.outer and (<uintptr_t> runs.target | <size_t> runs.target_outer) % LINE_BYTES == 0:
+                copy_squares(runs, i, 2, piece, False)
+                i += 2
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
