@@ -32,6 +32,8 @@ cdef enum:
     SHARED_BYTES = 1 << 14
     # Half a second-level cache that has room for two strips of each end.
     DEEP_BYTES = 1 << 20
+    # Both ends are beyond a first-level cache.
+    SCATTERED_BYTES = 1 << 16
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
     # A line of each of so many rows stays in a first-level cache, twice.
@@ -41,6 +43,11 @@ cdef enum:
 cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
 # Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
 cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
+
+
+cdef inline Py_ssize_t fetched_bytes() noexcept nogil:
+    """A larger cache is farther away: what it holds is worth fetching into a nearer one."""
+    return near_bytes // 2 if near_bytes >= DEEP_BYTES else 2 * near_bytes
 
 
 def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
@@ -375,7 +382,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered, far
+    cdef bint scattered, far, fetches
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -392,8 +399,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
     squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
+    fetches = far or (nest.width > 1 and ends.bytes > fetched_bytes())
     patch.ahead_row, patch.ahead_step = nest.width, across.target
-    if not scattered and (far or (<uintptr_t> target | <size_t> across.target) % LINE):
+    if not scattered and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
@@ -403,7 +411,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
             if squares.next == NOTHING and across.target < down.room * nest.width + LINE:
                 # One line after the other.
                 patch.ahead_row = patch.ahead_step = LINE
-        if far and squares.next != ROWS:
+        if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
     patch.row, patch.column = down.source, across.target
     patch.next = patch.fill = NULL
@@ -441,7 +449,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *along = &one
     cdef const Loop *across = &one
     cdef Py_ssize_t strip, at
-    cdef bint stream
+    cdef bint stream, crosses
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
     if nest.depth == 0 and nest.room == 0:
@@ -467,8 +475,13 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
-    # Of shorter runs there are several in a line.
+    # Of shorter runs there are several in a line. Stores to several places at once wait for their lines in larger caches, too.
     runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 4
+    if near_bytes >= DEEP_BYTES and max(nest.width, nest.room) >= LINE // 4 and across.target > along.target:
+        crosses = (<uintptr_t> target | <size_t> across.target) % LINE != 0
+        runs.ahead = runs.ahead or (ends.bytes > SCATTERED_BYTES and (crosses or nest.width >= LINE // 2))
+    elif max(nest.width, nest.room) >= LINE // 2:
+        runs.ahead = ends.bytes > fetched_bytes()
     # What is read here and there and written in one place goes past the caches, and so do lines that are read in order.
     stream = ends.bytes > streamed_bytes
     if along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):
