@@ -45,11 +45,6 @@ cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
 cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
 
 
-cdef inline Py_ssize_t fetched_bytes() noexcept nogil:
-    """A larger cache is farther away: what it holds is worth fetching into a nearer one."""
-    return near_bytes // 2 if near_bytes >= DEEP_BYTES else 2 * near_bytes
-
-
 def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
     """For tests of what other machines run: other limits, in bytes; those before."""
     global near_bytes, streamed_bytes
@@ -399,7 +394,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
     squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
-    fetches = far or (nest.width > 1 and ends.bytes > fetched_bytes())
+    fetches = far or (nest.width > 1 and near_bytes >= DEEP_BYTES and ends.bytes > near_bytes // 2)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     if not scattered and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
@@ -448,8 +443,8 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef Loop one = Loop(1, 0, 0, 1)
     cdef const Loop *along = &one
     cdef const Loop *across = &one
-    cdef Py_ssize_t strip, at
-    cdef bint stream, crosses
+    cdef Py_ssize_t strip, wide, at
+    cdef bint stream
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
     if nest.depth == 0 and nest.room == 0:
@@ -475,13 +470,15 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
-    # Of shorter runs there are several in a line. Stores to several places at once wait for their lines in larger caches, too.
-    runs.ahead = ends.bytes > 2 * near_bytes and max(nest.width, nest.room) >= LINE // 4
-    if near_bytes >= DEEP_BYTES and max(nest.width, nest.room) >= LINE // 4 and across.target > along.target:
-        crosses = (<uintptr_t> target | <size_t> across.target) % LINE != 0
-        runs.ahead = runs.ahead or (ends.bytes > SCATTERED_BYTES and (crosses or nest.width >= LINE // 2))
-    elif max(nest.width, nest.room) >= LINE // 2:
-        runs.ahead = ends.bytes > fetched_bytes()
+    # Of shorter runs there are several in a line.
+    wide = max(nest.width, nest.room)
+    runs.ahead = ends.bytes > 2 * near_bytes and wide >= LINE // 4
+    if near_bytes >= DEEP_BYTES and ends.bytes > SCATTERED_BYTES and wide >= LINE // 4:
+        if across.target > along.target:
+            # Stores to several places at once wait for lines of larger caches, too.
+            runs.ahead = runs.ahead or wide >= LINE // 2 or (<uintptr_t> target | <size_t> across.target) % LINE != 0
+        elif wide >= LINE // 2:
+            runs.ahead = runs.ahead or ends.bytes > near_bytes // 2 or (along.target % LINE == 0 and along.target <= 8 * LINE)
     # What is read here and there and written in one place goes past the caches, and so do lines that are read in order.
     stream = ends.bytes > streamed_bytes
     if along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):

@@ -96,6 +96,14 @@ cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int count, int
         j += 1
 
 
+cdef Py_ssize_t copy_two(const Runs *runs, Py_ssize_t outer) noexcept nogil:
+    """Squares of two outer places, which gain nothing where their lines cross others; how many places are done."""
+    if (<uintptr_t> runs.target | <size_t> runs.target_outer) % LINE_BYTES:
+        return 0
+    copy_squares(runs, outer, 2, LINE_BYTES // 2, False)
+    return 2
+
+
 cdef inline void copy_pairs(Runs *runs, int piece) noexcept nogil:
     """Runs of a line, or a half or a quarter, side by side in the target along the inner places, and in the source along the outer ones: pairs of lines past
     the caches, of all outer places. What is left are no such runs any more."""
@@ -135,10 +143,8 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
             while i + RUNS_AT_ONCE <= runs.outer:
                 copy_squares(runs, i, RUNS_AT_ONCE, piece, False)
                 i += RUNS_AT_ONCE
-            # Two alone gain nothing where their lines cross others.
-            if piece == LINE_BYTES // 2 and i + 2 <= runs.outer and (<uintptr_t> runs.target | <size_t> runs.target_outer) % LINE_BYTES == 0:
-                copy_squares(runs, i, 2, piece, False)
-                i += 2
+            if piece == LINE_BYTES // 2 and i + 2 <= runs.outer:
+                i += copy_two(runs, i)
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
