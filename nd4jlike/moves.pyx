@@ -394,7 +394,10 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
     far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
     squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
-    fetches = far or (nest.width > 1 and near_bytes >= DEEP_BYTES and ends.bytes > near_bytes // 2)
+    fetches = far
+    if near_bytes >= DEEP_BYTES and nest.width > 1:
+        # Rows of a block of 8 that begin within lines wait for twice as many.
+        fetches = far or ends.bytes > near_bytes // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     if not scattered and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
