@@ -320,12 +320,12 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.chosen() if isa is None else isa
-        cdef bint few = isa is None and not forced_isa()[0] and self._element == FLOAT32 and data_format == "NHWC" and has_few_channels(self._readings[0])
+        cdef bint few = isa is None and not forced_isa()[0] and data_format == "NHWC" and has_few_channels(self._readings[0], self._element)
         for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)
             table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
             self._family = &table.families[self._element]
-            # A build may leave an element type to that of the next slower instruction set; and vectors of 16 are filled worse by 5 to 8 channels.
+            # A build may leave an element type to that of the next slower instruction set; and vectors of 16 are filled worse by few channels.
             if self._family.run != NULL and not (few and self._family.lanes == 16):
                 break
         self._runs = level if few else self.isa
@@ -934,10 +934,10 @@ cdef object checked_bias(object bias, tuple types):
     return np.array(bias.ravel())
 
 
-cdef bint has_few_channels(object reading) except -1:
-    """Whether vectors of 16 would be filled by half or less, and those of 8 by more."""
-    cdef Py_ssize_t channels = reading.channels or 0
-    return 5 <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
+cdef bint has_few_channels(object reading, int element) except -1:
+    """Whether vectors of 16 would be filled by half or less, and those of 8 by more; of halves wholly, as parts of their vectors cost more with AVX2."""
+    cdef Py_ssize_t channels = reading.channels or 0, least = 5 if element == FLOAT32 else 8 if element == FLOAT16 or element == BFLOAT16 else 9
+    return least <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
 
 
 cdef list readings_that_fit(list readings, object bias, object quantization, object dtype):

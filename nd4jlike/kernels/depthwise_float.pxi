@@ -43,7 +43,7 @@ cdef extern from "taps.h" nogil:
     const int COLUMN_LINE
     const int SPLIT_LINE
     const int SQUARE
-    const OneTile line_tiles[4][8][2]
+    const OneTile line_tiles[4][4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
@@ -156,19 +156,29 @@ cdef bint is_square(const Rows *job, int columns) noexcept nogil:
     return job.down.taps == job.across.taps and job.down.step == job.across.step and divide(job.down.outputs, job.down.phases) >= TALL_ROWS(columns)
 
 
-cdef const OneTile *line_of_tiles(const Rows *job, int distance) noexcept nogil:
+cdef inline const OneTile *square_of_tiles(const Rows *job, int element) noexcept nogil:
+    """Whole tiles of a square filter that the table lacks; NULL: none."""
+    cdef Py_ssize_t taps = job.down.taps
+    if taps != job.across.taps or taps >= TILE_TAPS or job.down.step * job.across.step > 1 or line_tiles[element][SQUARE][taps][INSIDE] == NULL:
+        return NULL
+    return &line_tiles[element][SQUARE][taps][0]
+
+
+cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) noexcept nogil:
     """Whole tiles of a filter of one row or column, or of one that the table lacks; NULL: none. Three products for each input from beyond the
     second-level cache leave it to other tiles."""
     cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
+    cdef int kind
     if job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
         return NULL
     if min(job.down.taps, job.across.taps) > 1:
-        return &line_tiles[SQUARE][taps][0] if job.down.taps == job.across.taps and line_tiles[SQUARE][taps][INSIDE] != NULL else NULL
-    if job.split and job.down.taps == 1 and line_tiles[SPLIT_LINE][taps][INSIDE] != NULL:
-        return &line_tiles[SPLIT_LINE][taps][0]
-    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[ROW_LINE][taps][INSIDE] == NULL:
+        return square_of_tiles(job, element)
+    if job.split and job.down.taps == 1 and line_tiles[element][SPLIT_LINE][taps][INSIDE] != NULL:
+        return &line_tiles[element][SPLIT_LINE][taps][0]
+    kind = COLUMN_LINE if job.across.taps == 1 else ROW_LINE
+    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[element][kind][taps][INSIDE] == NULL:
         return NULL
-    return &line_tiles[COLUMN_LINE if job.across.taps == 1 else ROW_LINE][taps][0]
+    return &line_tiles[element][kind][taps][0]
 
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
@@ -216,7 +226,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         return False
     # Others are better widened once (prepare_halves), or have to be.
     if not (double or problem.element == FLOAT32) and (
-        problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1) if general
+        problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
+        and square_of_tiles(job, problem.element) == NULL if general
         else job.spread and (
             tiles_table[problem.element][job.across.taps][job.across.step][False][SPREAD] == NULL or (VECTOR_BYTES == 32 and problem.multiplier % LANES != 0))
     ):
@@ -235,8 +246,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)
     )
-    job.line = line_of_tiles(job, problem.distance) if problem.element == FLOAT32 and not job.spread else NULL
-    if job.split and job.line != &line_tiles[SPLIT_LINE][job.across.taps][0]:
+    job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
+    if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = (
         not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)

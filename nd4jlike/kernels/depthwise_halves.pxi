@@ -2,10 +2,9 @@
 # the results become halves again. The same bits as a float32 plan's, rounded.
 
 cdef enum:
-    # Of float32 that halves become at a time, with the outputs, and of a pixel of it; output rows and columns at least, most of whose inputs are their own.
-    HALVES_BYTES = 64 << 10
-    HALVES_PIXEL = 512
-    HALVES_ROWS = 4
+    # Of float32 that halves become at a time, with the outputs, and of a pixel of it; output columns at least, most of whose inputs are their own.
+    HALVES_BYTES = 96 << 10
+    HALVES_PIXEL = 256
     HALVES_COLUMNS = 32
 
 
@@ -46,7 +45,7 @@ cdef void size_halves(Halves *job, const Problem *problem, Py_ssize_t channels) 
 cdef bint prepare_halves(Halves *job, const Problem *problem) noexcept nogil:
     """Plan a call of what prepare_rows leaves; whether a problem is computed here. The weights are packed for `packing_of`."""
     cdef Problem *wide = &job.wide
-    cdef Py_ssize_t channels = problem.channels
+    cdef Py_ssize_t channels = problem.channels, least
     cdef Rows plain
     if (
         (problem.element != FLOAT16 and problem.element != BFLOAT16) or problem.x_block or problem.y_block
@@ -68,9 +67,11 @@ cdef bint prepare_halves(Halves *job, const Problem *problem) noexcept nogil:
         size_halves(job, problem, channels)
         if not prepare_rows(&plain, wide):
             return False
-    while job.x_bytes + job.y_bytes > HALVES_BYTES and (job.rows > HALVES_ROWS or job.columns > HALVES_COLUMNS):
-        if job.rows > HALVES_ROWS:
-            job.rows = divide_up(job.rows // 2, HALVES_ROWS) * HALVES_ROWS
+    # Output rows, half of whose inputs are their own.
+    least = max(2, divide_up(divide_up((problem.kernel_height - 1) * problem.dilation_height, problem.stride_height), 2) * 2)
+    while job.x_bytes + job.y_bytes > HALVES_BYTES and (job.rows > least or job.columns > HALVES_COLUMNS):
+        if job.rows > least:
+            job.rows = divide_up(job.rows // 2, least) * least
         else:
             job.columns = (job.columns + 1) // 2
         size_halves(job, problem, channels)

@@ -153,6 +153,9 @@ WORD void add_row(
     }
 }
 
+/* Output rows of a tall tile: what the registers hold beside 9 weights. */
+#define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
+
 WORD void limit_outputs(vf32 *row, const Tile *tile, const int columns, const int element)
 {
     if (tile->limits) {
@@ -163,27 +166,60 @@ WORD void limit_outputs(vf32 *row, const Tile *tile, const int columns, const in
     }
 }
 
+/* Whether a part of a vector is stored by one instruction, as all of it. */
+#define MASKS(element) (VECTOR_BYTES == 64 && element == FLOAT32)
+/* What is stored of the last block, out of the registers: a loop is small, and few blocks need it. */
+#define STORE_PARTS(element) \
+    static __attribute__((noinline, unused)) void store_parts_##element(const Tile *tile, char *y, const vf32 *sums, ptrdiff_t lanes, int rows, int columns) \
+    { \
+        const int stored = tile->stored < columns ? tile->stored : columns; \
+        for (; rows > 0; rows--, y += tile->y_row, sums += columns) \
+            for (int column = 0; column < stored; column++) \
+                store_row(y + column * tile->y_column, sums[column], lanes, element, 0); \
+    }
+STORE_PARTS(FLOAT32)
+STORE_PARTS(FLOAT64)
+STORE_PARTS(FLOAT16)
+STORE_PARTS(BFLOAT16)
+
+/* Rows of outputs, `rows` of the most that a tile of these constants has. */
 WORD void store_outputs(
-    char *y, vf32 *row, const Tile *tile, ptrdiff_t lanes, const int columns, const int where, const int element)
+    char *y, vf32 *sums, const Tile *tile, ptrdiff_t lanes, int rows, const int most, const int columns, const int where, const int element)
 {
     const Steps steps = steps_of(tile->y_column);
-    const char *from = y;
     const int stored = tile->stored;
-    limit_outputs(row, tile, columns, element);
-    /* One question for all columns. */
-    if (lanes == LANES) {
+#pragma GCC unroll 4
+    for (int row = 0; row < most; row++)
+        limit_outputs(sums + row * columns, tile, columns, element);
+    /* One question for all. */
+    if (!MASKS(element) && __builtin_expect(lanes != LANES, 0)) {
+        vf32 copies[TALL_ROWS(WIDE_TILE) * WIDE_TILE] __attribute__((aligned(VECTOR_BYTES)));
+#pragma GCC unroll 32
+        for (int output = 0; output < most * columns; output++)
+            copies[output] = sums[output];
+        (element == FLOAT32 ? store_parts_FLOAT32 : element == FLOAT64 ? store_parts_FLOAT64 : element == FLOAT16 ? store_parts_FLOAT16 : store_parts_BFLOAT16)(
+            tile, y, copies, lanes, rows, columns);
+        return;
+    }
+#pragma GCC unroll 4
+    for (int row = 0; row < most; row++, y += tile->y_row) {
+        const char *from = y;
+        if (row && row == rows)
+            return;
+        if (MASKS(element) && lanes != LANES) {
 #pragma GCC unroll 8
-        for (int column = 0; column < columns; column++) {
-            char *cell = step_to(&from, steps, column);
-            if (where != ANYWHERE || column < stored)
-                store_row(cell, row[column], LANES, element, 1);
+            for (int column = 0; column < columns; column++) {
+                char *cell = step_to(&from, steps, column);
+                if (where != ANYWHERE || column < stored)
+                    store_row(cell, sums[row * columns + column], lanes, element, 0);
+            }
+            continue;
         }
-    } else {
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++) {
             char *cell = step_to(&from, steps, column);
             if (where != ANYWHERE || column < stored)
-                store_row(cell, row[column], lanes, element, 0);
+                store_row(cell, sums[row * columns + column], LANES, element, 1);
         }
     }
 }
@@ -193,7 +229,8 @@ WORD void one_tile(
     const Tile *tile, unsigned long long outside, const vf32 *block, const char *x, char *y, ptrdiff_t lanes,
     const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
-    vf32 upper[WIDE_TILE], lower[WIDE_TILE];
+    vf32 sums[2 * WIDE_TILE];
+    vf32 *const upper = sums, *const lower = sums + columns;
     const ptrdiff_t behind = tile->step * taps;
     const Steps steps = steps_of(tile->x_column);
     const vf32 *weights;
@@ -224,10 +261,7 @@ WORD void one_tile(
         for (row = tile->lower.begin; row < tile->lower.end; row++, weights += taps, from += tile->x_row)
             add_row(NULL, lower, NULL, weights, from, steps, outside, index, sources, spread, taps, stride, columns, where, element);
     }
-    store_outputs(y, upper, tile, lanes, columns, where, element);
-    if (tile->rows == 1)
-        return;
-    store_outputs(y + tile->y_row, lower, tile, lanes, columns, where, element);
+    store_outputs(y, sums, tile, lanes, tile->rows, 2, columns, where, element);
 }
 
 /* Blocks whose outputs begin `skew` bytes beyond a line: those of the block before, and whether there is one, and one behind. */
@@ -242,7 +276,7 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
 {
     const Steps steps = steps_of(tile->y_column);
     if (joint->first || joint->last)
-        store_outputs(y, row, tile, LANES, columns, where, element);
+        store_outputs(y, row, tile, LANES, 1, 1, columns, where, element);
     else
         limit_outputs(row, tile, columns, element);
     if (!joint->first) {
@@ -256,9 +290,6 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
     for (int column = 0; column < columns; column++)
         before[column] = row[column];
 }
-
-/* Output rows of a tall tile: what the registers hold beside 9 weights. */
-#define TALL_ROWS(columns) ((columns) == WIDE_TILE ? 3 : 4)
 
 /* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and
  * `below`: no loops, each weight loaded once. */
@@ -298,12 +329,13 @@ WORD void whole_tile(
             }
         }
     }
+    if (!joint) {
+        store_outputs(y, sums, tile, lanes, rows, rows, columns, where, element);
+        return;
+    }
 #pragma GCC unroll 4
     for (int row = 0; row < rows; row++, y += tile->y_row)
-        if (joint)
-            join_outputs(y, sums + row * columns, tile, joint, joint->before + row * columns, columns, where, element);
-        else
-            store_outputs(y, sums + row * columns, tile, lanes, columns, where, element);
+        join_outputs(y, sums + row * columns, tile, joint, joint->before + row * columns, columns, where, element);
 }
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
@@ -311,8 +343,9 @@ WORD void whole_tile(
 /* Of spread halves, 3 taps wide, which load_spread_as_f32 can. */
 #define SPREAD_TILES(taps, element) (element == FLOAT32 || ((taps) == 3 && element != FLOAT64))
 /* Of halves those that are not tall. */
-#define WHOLE_HALVES(taps, stride, element) \
-    (element != FLOAT32 && element != FLOAT64 && ((taps) <= 3 || (VECTOR_BYTES == 64 && (taps) == 5 && stride == 1)) && !TALL_TILES(taps, stride, element))
+#define WHOLE_HALVES(taps, stride, columns, element) \
+    (element != FLOAT32 && element != FLOAT64 && ((taps) <= 3 || (VECTOR_BYTES == 64 && (taps) == 5 && stride == 1 && columns == WIDE_TILE)) \
+     && !TALL_TILES(taps, stride, element))
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element != FLOAT64)
 #define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
 #define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
@@ -435,7 +468,7 @@ GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
 GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
 GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
 GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
-/* Fewer of halves, whose second ones serve large filters, too, where anything may be outside. */
+/* Fewer of halves; these serve others of theirs, too, where anything may be outside. */
 TILE(halves_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, FLOAT16)
 TILE(halves_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, FLOAT16)
 TILE(halves_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT16)
@@ -472,9 +505,9 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
             : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
-            : IF_CHOSEN(WHOLE_HALVES(taps, stride, element), whole_edges, taps, stride, columns, element), \
+            : IF_CHOSEN(WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
-            : IF_CHOSEN(WHOLE_TILES(taps, element) || WHOLE_HALVES(taps, stride, element), whole_edges, taps, stride, columns, element), \
+            : IF_CHOSEN(WHOLE_TILES(taps, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
@@ -542,23 +575,35 @@ static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2
 /* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
  * that, taps, and place. */
 #define LINE_INSIDE(taps) TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32)
-#define LINE_TILES(taps) \
-    TILE_OF(line_edges_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, FLOAT32) \
-    TILE_OF(column_##taps, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, FLOAT32)
+#define ROW_TILE(taps, element) TILE_OF(row_##taps##_##element, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, element)
+#define COLUMN_TILE(taps, element) TILE_OF(column_##taps##_##element, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
+#define LINE_TILES(taps, element) ROW_TILE(taps, element) COLUMN_TILE(taps, element)
+#define SQUARE_TILE(taps, element) TILE_OF(square_##taps##_##element, 2, taps, 0, taps, 1, GENERAL_TILE, EDGES, element)
 #define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
+#define ROW_OF(taps, element) [taps] = {row_##taps##_##element, row_##taps##_##element}
+#define COLUMN_OF(taps, element) [taps] = {column_##taps##_##element}
+#define SQUARE_OF(taps, element) [taps] = {square_##taps##_##element, square_##taps##_##element}
 enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
 #if VECTOR_BYTES > 16
-LINE_TILES(2) LINE_TILES(3) LINE_TILES(4) LINE_TILES(5) LINE_TILES(7)
+LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
 LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
-TILE_OF(square_4, 2, 4, 0, 4, 1, GENERAL_TILE, EDGES, FLOAT32)
+SQUARE_TILE(4, FLOAT32)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
+#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
+HALVES_LINES(FLOAT16)
+HALVES_LINES(BFLOAT16)
+#define HALVES_OF_LINES(element) \
+    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
 #endif
-static const OneTile line_tiles[LINE_KINDS][TILE_TAPS][EDGES + 1] = {
+static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
-    {[2] = {line_2, line_edges_2}, [3] = {line_3, line_edges_3}, [4] = {line_4, line_edges_4}, [5] = {line_edges_5, line_edges_5}, [7] = {line_edges_7, line_edges_7}},
-    {[2] = {column_2}, [3] = {column_3}, [4] = {column_4}, [5] = {column_5}, [7] = {column_7}},
-    {[4] = {square_4, square_4}},
-    {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
+    [FLOAT32] = {
+        {[2] = {line_2, row_2_FLOAT32}, [3] = {line_3, row_3_FLOAT32}, [4] = {line_4, row_4_FLOAT32}, ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
+        {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
+        {SQUARE_OF(4, FLOAT32)},
+        {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
+    },
+    [FLOAT16] = HALVES_OF_LINES(FLOAT16), [BFLOAT16] = HALVES_OF_LINES(BFLOAT16),
 #endif
 };
 
@@ -584,6 +629,10 @@ TILES_OF_STRIDE(5, 1, FLOAT64)
 TILES_OF_STRIDE(7, 1, FLOAT64)
 #endif
 #if WIDENS_HALVES
+#define COLUMNS_OF_HALVES(element, name) \
+    [1] = {[1] = {{NAME_OF(inside, 1, 1, 4, element), NAME_OF(inside, 1, 1, 4, element), name##_of_any_stride}}}
+TILE(NAME_OF(inside, 1, 1, 4, FLOAT16), 0, 0, 1, 1, 4, INSIDE, FLOAT16)
+TILE(NAME_OF(inside, 1, 1, 4, BFLOAT16), 0, 0, 1, 1, 4, INSIDE, BFLOAT16)
 TILES(2, 1, 4, FLOAT16)
 TILES(2, 1, 4, BFLOAT16)
 TILES_OF(FLOAT16)
@@ -598,8 +647,8 @@ static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIA
     [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
 #endif
 #if WIDENS_HALVES
-    [FLOAT16] = {[2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
-    [BFLOAT16] = {[2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+    [FLOAT16] = {COLUMNS_OF_HALVES(FLOAT16, halves), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {COLUMNS_OF_HALVES(BFLOAT16, brains), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
 #endif
 };
 
