@@ -370,6 +370,21 @@ def test_d9_d10_channels_around_the_lanes(isa, rounding, channels):
 
 
 @every_isa
+@every_rounding
+def test_d9_windows_that_share_no_input(isa, rounding):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter; D10: those of XNNPACK."""
+    for channels in (16, 20, 24, 31, 32, 40, 57, 100):
+        for kernel, stride in (((3, 3), (3, 3)), ((2, 2), (2, 2)), ((2, 2), (1, 1)), ((5, 5), (3, 4)), ((3, 2), (1, 2)), ((7, 9), (2, 9))):
+            weights, bias, q = layer(channels, 1, kernel)
+            for size, edge in (((7, 10), 1), ((2, 3), 2), ((5, 22), 0)):
+                if size[0] + 2 * edge < kernel[0] or size[1] + 2 * edge < kernel[1]:
+                    continue
+                x = integers((2, *size, channels), 9)
+                got = nd.depthwise_conv2d(x, weights, bias, stride=stride, padding=edge, quantization=q, rounding=rounding, isa=isa)
+                assert_equal(got, x, weights, bias, q, rounding, stride=stride, padding=((edge, edge), (edge, edge)))
+
+
+@every_isa
 @pytest.mark.parametrize("multiplier", [1, 2, 3, 8])
 def test_d9_multipliers_without_bias(isa, multiplier):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
@@ -388,6 +403,7 @@ def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
         for multiplier, size, stride, kernel in (
             (1, (4, 5), 1, (3, 3)), (1, (5, 4), 2, (3, 3)), (2, (3, 3), 1, (3, 3)), (1, (3, 9), 1, (3, 3)), (1, (4, 15), 2, (3, 3)),
             (1, (3, 7), 1, (1, 6)), (1, (7, 3), 2, (4, 1)), (1, (6, 1), 1, (6, 1)), (8, (5, 9), 2, (3, 3)), (16, (3, 4), 1, (3, 6)), (6, (5, 4), 2, (3, 3)),
+            (1, (5, 8), 3, (3, 3)),
         ):  # fmt: skip
             weights, bias, q = layer(channels, multiplier, kernel)
             values = integers((1, *size, channels), 9)

@@ -296,22 +296,46 @@ WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d
     lane[pitch] = cell_i32(c, d);
 }
 WORD vi32 blank_cells(int value) { return splat_i32(cell_i32(value, value)); }
+/* Two vectors of lanes of two rows; of the second one nothing, where there are no more channels. */
+#if VECTOR_BYTES == 32
+static __attribute__((noinline)) void some_cells(vi32 *cells, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
+#else
+WORD void two_cells(vi32 *cells, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
+#endif
+{
+    cells[0] = load_cells(a, b, flip, count);
+    if (count > LANES)
+        cells[1] = load_cells(a + LANES, b + LANES, flip, count - LANES);
+}
+#if VECTOR_BYTES == 32
+WORD void two_cells(vi32 *cells, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
+{
+    if (count < 2 * LANES) {
+        some_cells(cells, a, b, flip, count);
+        return;
+    }
+    const __m128i bits = _mm_set1_epi8((char)flip);
+    const __m128i first = _mm_loadu_si128((const __m128i *)a) ^ bits, second = _mm_loadu_si128((const __m128i *)b) ^ bits;
+    cells[0] = (vi32)_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(first, second));
+    cells[1] = (vi32)_mm256_cvtepi8_epi16(_mm_unpackhi_epi8(first, second));
+}
+#endif
 WORD void interleave(char *target, ptrdiff_t plane, const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, int flip,
                      ptrdiff_t count, const int ordered)
 {
     (void)ordered;
-    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, flip, count - i);
-        *(vi32 *)(target + i * 4 + plane) = load_cells(c + i, d + i, flip, count - i);
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += 2 * LANES) {
+        two_cells((vi32 *)(target + i * 4), a + i, b + i, flip, count - i);
+        two_cells((vi32 *)(target + i * 4 + plane), c + i, d + i, flip, count - i);
     }
 }
 WORD void interleave_halves(char *target, const int8_t *const *a, const ptrdiff_t *apart, int flip)
 {
     for (int half = 0; half < 2; half++)
-        for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
+        for (int i = 0; i < VECTOR_BYTES / 2; i += 2 * LANES) {
             char *to = target + (half * VECTOR_BYTES / 2 + i) * 4;
-            *(vi32 *)to = load_cells(a[0] + half * apart[0] + i, a[1] + half * apart[1] + i, flip, LANES);
-            *(vi32 *)(to + QUADS * VECTOR_BYTES) = load_cells(a[2] + half * apart[2] + i, a[3] + half * apart[3] + i, flip, LANES);
+            two_cells((vi32 *)to, a[0] + half * apart[0] + i, a[1] + half * apart[1] + i, flip, 2 * LANES);
+            two_cells((vi32 *)(to + QUADS * VECTOR_BYTES), a[2] + half * apart[2] + i, a[3] + half * apart[3] + i, flip, 2 * LANES);
         }
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
@@ -321,15 +345,15 @@ enum { PAIR_VECTORS = QUADS };
 WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptrdiff_t count)
 {
     (void)flip; /* Always 0. */
-    for (int i = 0; i < VECTOR_BYTES && i < count; i += LANES)
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, count - i);
+    for (int i = 0; i < VECTOR_BYTES && i < count; i += 2 * LANES)
+        two_cells((vi32 *)(target + i * 4), a + i, b + i, 0, count - i);
 }
 WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
 {
     (void)flip;
-    for (int i = 0; i < VECTOR_BYTES / 2; i += LANES) {
-        *(vi32 *)(target + i * 4) = load_cells(a + i, b + i, 0, LANES);
-        *(vi32 *)(target + (i + VECTOR_BYTES / 2) * 4) = load_cells(a_upper + i, b_upper + i, 0, LANES);
+    for (int i = 0; i < VECTOR_BYTES / 2; i += 2 * LANES) {
+        two_cells((vi32 *)(target + i * 4), a + i, b + i, 0, 2 * LANES);
+        two_cells((vi32 *)(target + (i + VECTOR_BYTES / 2) * 4), a_upper + i, b_upper + i, 0, 2 * LANES);
     }
 }
 WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }

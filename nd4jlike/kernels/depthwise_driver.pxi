@@ -585,6 +585,8 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
             return b"four neighbours of a row a product, spread over the filters of a channel"
         if pairs.cells:
             return b"four neighbours along the filter a product"
+        if pairs.apart:
+            return b"outputs one by one, two taps a product"
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
         return b"rows in pairs, tiles of 4 columns" if pairs.taps < 7 or pairs.stride == 1 else b"rows in pairs, cells that slide over the columns"

@@ -1,6 +1,6 @@
 # int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
-# Filters of one row or one column are lines (`depthwise_lines.pxi`).
+# Filters of one row or one column are lines (`depthwise_lines.pxi`); where windows share few inputs, outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
 # hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts.
@@ -71,7 +71,7 @@ cdef extern from "window.h" nogil:
         Py_ssize_t to, least_first, largest_end, readable
         const signed char *blank
         char *pairs[4]
-        Py_ssize_t width, cells, cells_of_one, stride
+        Py_ssize_t width, cells, cells_of_one, stride, taps_down, taps_across, stride_down
         const char **entries
         Py_ssize_t less
         const vbytes *twos
@@ -91,6 +91,11 @@ cdef extern from "window.h" nogil:
         QUARTERS
     PairsKernel window_kernel(int rescaling, int stride, int kind, int ahead)
 
+cdef extern from "apart.h" nogil:
+    enum:
+        APART_TAPS
+    PairsKernel apart_kernel(int rescaling)
+
 # What is decided when the weights are packed; it lies before them, and after it the function of each block, and that for images far away.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
@@ -99,8 +104,8 @@ cdef struct Pairs:
     # Of lines, the same: rows of cells that LINE_OUTPUTS outputs reach; else 0. Whether they go along the rows.
     Py_ssize_t cells
     bint down
-    # Whether 3x3 windows slide over the columns.
-    bint window
+    # Whether 3x3 windows slide over the columns; whether outputs are computed one by one.
+    bint window, apart
     # Of several filters for a channel (depthwise_spread.pxi): whether lanes repeat four cells, else they pick them; whether outputs are one run; cells of an
     # output in a row; columns whose cells are made together.
     bint spread, fours, flat
@@ -121,7 +126,7 @@ cdef struct Fit:
 
 cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     """Columns of a tile."""
-    return 1 if job.window or (job.taps == 7 and job.stride == 2) else PAIRS_COLUMNS
+    return 1 if job.window or job.apart or (job.taps == 7 and job.stride == 2) else PAIRS_COLUMNS
 
 
 cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
@@ -145,7 +150,7 @@ cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem
 
 cdef inline Py_ssize_t phases_of(const Pairs *job, const Problem *problem) noexcept nogil:
     """Rows of outputs from one to the next of a strip."""
-    return 2 if problem.stride_height < job.stride else problem.dilation_height
+    return 2 if job.window and problem.stride_height < job.stride else problem.dilation_height
 
 
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
@@ -182,6 +187,26 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
         job.parts = 4
 
 
+cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
+    """As prepare_pairs, where windows share few inputs."""
+    cdef Py_ssize_t outputs = problem.out_width, groups = divide_up(problem.kernel_height, GROUP)
+    # With VNNI quads are as fast or faster.
+    if WINDOWS or problem.dilation_height > 1 or problem.dilation_width > 1 or problem.channels < VECTOR_BYTES // 2 or outputs < 1:
+        return False
+    job.entries = divide_up(problem.kernel_height * problem.kernel_width, GROUP)
+    # Quads make cells of each column once, for all outputs that it reaches; here each output makes its own.
+    if job.entries * GROUP > APART_TAPS or 20 * job.entries >= groups * (25 * job.stride + 6 * problem.kernel_width):
+        return False
+    job.apart = True
+    job.window = False
+    job.rows = 1
+    job.pairs = 0
+    job.parts = 2 if 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2 else 1
+    job.columns = outputs if problem.channels >= VECTOR_BYTES else columns_of_part(outputs, job.parts)
+    lay_out_pairs(job, problem)
+    return True
+
+
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most, strips, parts
@@ -189,7 +214,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
         return False
     job.cells = 0
-    job.spread = False
+    job.spread = job.apart = False
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
@@ -204,9 +229,9 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return prepare_lines(job, problem)
     # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
     if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
-        return False
+        return prepare_apart(job, problem)
     if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7 and not SLIDES):
-        return False
+        return prepare_apart(job, problem)
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
@@ -383,7 +408,8 @@ cdef void pack_pairs(
     cdef int folded, shift, w, how, kind, scaled
     cdef long long reach, least, largest
     cdef float scale
-    cdef bint plain = True, small = True, by_scale, rounded, split
+    # Weights of all sums lie together for each entry, or those of all entries for each sum.
+    cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread or job.apart
     memset(packed, 0, job.weights)
     memset(tried, 0, sizeof(tried))
     (<int *> packed)[PAIRS_FLAG] = True
@@ -412,9 +438,10 @@ cdef void pack_pairs(
             if channel >= outputs:
                 channel = -1
             vectors = block + quad * LANES + lane % LANES
-            cell = block + (QUADS * PAIRS_CONSTANTS + quad * (1 if job.cells or job.spread else job.entries) * job.rows * CELL_PLANES) * LANES + lane % LANES
+            entry = 1 if by_entry else job.entries
+            cell = block + (QUADS * PAIRS_CONSTANTS + quad * entry * job.rows * CELL_PLANES) * LANES + lane % LANES
             for entry in range(job.entries):
-                if (job.cells or job.spread) and entry:
+                if by_entry and entry:
                     cell += (QUADS - 1) * job.rows * CELL_PLANES * LANES
                 for row in range(job.rows):
                     for tap in range(GROUP):
@@ -425,6 +452,9 @@ cdef void pack_pairs(
                             down = 0
                             if job.down:
                                 down, column = column, down
+                        elif job.apart:
+                            column = (entry * GROUP + tap) % job.taps
+                            down = (entry * GROUP + tap) // job.taps
                         elif job.spread:
                             column = entry % job.groups * GROUP + tap
                             down = entry // job.groups
@@ -496,6 +526,8 @@ cdef void pack_pairs(
                 kernels[index + row * job.blocks] = spread_kernel(how, job.fours, job.entries)
             elif job.cells:
                 kernels[index + row * job.blocks] = lines_kernel(how)
+            elif job.apart:
+                kernels[index + row * job.blocks] = apart_kernel(how)
             elif job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
             else:
@@ -595,6 +627,12 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     if job.spread:
         run_spread(problem, &strip, ring, x, y, begin, end)
         return
+    if job.apart:
+        strip.cells = job.entries
+        strip.stride = job.stride
+        strip.taps_down = problem.kernel_height
+        strip.taps_across = job.taps
+        strip.stride_down = problem.stride_height
     if job.cells:
         run_lines(problem, &strip, x, y, begin, end)
         return

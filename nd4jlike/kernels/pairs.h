@@ -38,6 +38,8 @@ typedef struct {
     ptrdiff_t width;
     /* Of lines (lines.h), where `width` is in bytes: rows of cells that four outputs reach, that one does; steps of the filter. */
     ptrdiff_t cells, cells_of_one, stride;
+    /* Of outputs one by one (apart.h), besides `cells` and `stride`: rows and columns of the filter, the step down. */
+    ptrdiff_t taps_down, taps_across, stride_down;
     /* Of several filters for a channel (spread.h), where `cells` are those of an output: at the first output; what the next vector stores less; the order of
      * pairs of bytes. */
     const char *const *entries;
