@@ -1,4 +1,4 @@
-"""How a window walks over an image, and how far apart pixels should lie: integers only (ADR 0005)."""
+"""How a window walks over an image, and how far apart pixels should lie: integers only, and how they are read (ADR 0005)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,28 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from nd4jlike.errors import LayoutError
+from nd4jlike.errors import LayoutError, ShapeStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-__all__ = ["AXES", "WEIGHT_AXES", "Phase", "Walk", "WeightReading", "Window", "choice", "integer", "pair", "pixel_pitch", "sides", "weight_readings"]
+__all__ = [
+    "AXES",
+    "WEIGHT_AXES",
+    "Phase",
+    "Walk",
+    "WeightReading",
+    "Window",
+    "choice",
+    "integer",
+    "integers",
+    "pair",
+    "pixel_pitch",
+    "sides",
+    "weight_readings",
+]
 
 Sides = tuple[tuple[int, int], tuple[int, int]]
 
@@ -240,6 +254,24 @@ def integer(name: str, value: Any, least: int) -> int:
     if not least <= number <= LARGEST:
         raise LayoutError(f"{name} must be {least} to {LARGEST}: {value}")
     return number
+
+
+def integers(values: Iterable[Any], what: str, signed: bool = False) -> tuple[int, ...]:
+    """Tuple of `values`, all integers, and of 0 or more unless `signed`.
+
+    Raises
+    ------
+    LayoutError
+        For anything else.
+    """
+    listed = tuple(values)
+    try:
+        numbers = tuple(map(index, listed))
+    except TypeError:
+        raise LayoutError(f"{what} must be integers: {listed}") from None
+    if not signed and any(number < 0 for number in numbers):
+        raise LayoutError(f"{what} must be 0 or more: {listed}", ShapeStatus.INCORRECT_SHAPE)
+    return numbers
 
 
 def pair(name: str, value: Any, least: int) -> tuple[int, int]:

@@ -12,12 +12,12 @@ from nd4jlike.adapters.onednn import libdnnl
 from nd4jlike.adapters.onednn.engine import Engine, bound, memory_over, primitive_of, run_once, shared_engine
 from nd4jlike.adapters.onednn.libdnnl import Dims, Handle, Library
 from nd4jlike.adapters.onednn.memory import Memory, check_disjoint
-from nd4jlike.adapters.onednn.memory_desc import MemoryDesc, sizes_of
+from nd4jlike.adapters.onednn.memory_desc import MemoryDesc
 from nd4jlike.creation import asarray
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import bits_dtype, by_onednn, codes
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
-from nd4jlike.geometry import AXES, WEIGHT_AXES, Window, choice, pair, sides, weight_readings
+from nd4jlike.geometry import AXES, WEIGHT_AXES, Window, choice, integers, pair, sides, weight_readings
 from nd4jlike.ndarray import NdArray
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class DepthwiseConv2d:
         self._axes = (batch, channel, height, width)
         self._back = tuple(sorted(range(4), key=self._axes.__getitem__))
         numbers, weights_type = _plain(weights)
-        shape = src.shape if isinstance(src, ShapeDescriptor) else sizes_of(src, "the shape of src")
+        shape = src.shape if isinstance(src, ShapeDescriptor) else integers(src, "the shape of src")
         if len(shape) != 4:
             raise LayoutError(f"src has the four axes {data_format}: shape {shape}")
         dims = tuple(shape[axis] for axis in self._axes)

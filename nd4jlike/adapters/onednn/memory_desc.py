@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import index as as_index
-from typing import Any
 
 from nd4jlike import tags
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import by_onednn, codes
 from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.geometry import integers
 
-__all__ = ["MAX_NDIMS", "MemoryDesc", "block_products", "sizes_of"]
+__all__ = ["MAX_NDIMS", "MemoryDesc", "block_products"]
 
 MAX_NDIMS = 12  # DNNL_MAX_NDIMS; of inner blocks, too
 _WORD_MAX = 2**63 - 1  # dnnl_dim_t
@@ -78,8 +77,8 @@ class MemoryDesc:
 
     def __post_init__(self) -> None:
         for name in ("dims", "padded_dims", "strides", "inner_blks", "inner_idxs"):
-            object.__setattr__(self, name, sizes_of(getattr(self, name), name, signed=name == "strides"))
-        (offset,) = sizes_of((self.submemory_offset,), "submemory_offset")
+            object.__setattr__(self, name, integers(getattr(self, name), name, signed=name == "strides"))
+        (offset,) = integers((self.submemory_offset,), "submemory_offset")
         object.__setattr__(self, "submemory_offset", offset)
         itemsize = by_onednn(self.data_type).itemsize
         _check_ndims(self.dims)
@@ -172,7 +171,7 @@ class MemoryDesc:
         >>> MemoryDesc.from_strides((2, 3, 4), (16, 5, 1)).size  # bytes, whole strides: the last element ends at byte 120
         128
         """
-        extents = sizes_of(dims, "dims")
+        extents = integers(dims, "dims")
         steps = tuple(strides) if strides is not None else tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
         desc = cls(extents, data_type, extents, steps)
         axis = desc._unreached()
@@ -326,7 +325,7 @@ class MemoryDesc:
         >>> MemoryDesc.from_tag((1, 17, 5, 4), "nChw8c").offset_of((0, 9, 2, 1))
         233
         """
-        rest = list(map(as_index, index))
+        rest = list(integers(index, "an index", signed=True))
         if len(rest) != self.ndims or any(not 0 <= i < extent for i, extent in zip(rest, self.dims, strict=False)):
             raise OutOfRangeError(f"index {tuple(index)} is outside the dims {self.dims}: one index 0 <= i < extent for each axis")
         offset, step = self.submemory_offset, 1
@@ -366,7 +365,7 @@ class MemoryDesc:
         >>> part.padded_dims, part.submemory_offset
         ((2, 8, 5, 4), 320)
         """
-        extents, starts = sizes_of(dims, "dims"), sizes_of(offsets, "offsets")
+        extents, starts = integers(dims, "dims"), integers(offsets, "offsets")
         if not len(extents) == len(starts) == self.ndims or any(s + n > whole for s, n, whole in zip(starts, extents, self.dims, strict=True)):
             raise LayoutError(
                 f"a submemory lies inside its parent: dims={extents}, offsets={starts}, dims of the parent {self.dims}", ShapeStatus.OUT_OF_BUFFER
@@ -449,7 +448,7 @@ class MemoryDesc:
         >>> desc.padded_dims, desc.strides, desc.inner_idxs
         ((2, 24, 20), (480, 160, 8), (1,))
         """
-        extents = sizes_of(dims, "dims")
+        extents = integers(dims, "dims")
         _check_ndims(extents)
         if math.prod(max(extent, 1) for extent in extents) != math.prod(max(extent, 1) for extent in self.dims):
             raise LayoutError(f"a reshape keeps the number of elements: {self.dims} to {extents}", ShapeStatus.INCORRECT_SHAPE)
@@ -550,15 +549,3 @@ def block_products(ndims: int, blocks: Iterable[tuple[int, int]]) -> list[int]:
     for axis, size in blocks:
         products[axis] *= size
     return products
-
-
-def sizes_of(values: Iterable[Any], what: str, signed: bool = False) -> tuple[int, ...]:
-    """Tuple of integers, of 0 or more unless `signed`."""
-    listed = tuple(values)
-    try:
-        sizes = tuple(map(as_index, listed))
-    except TypeError:
-        raise LayoutError(f"{what} must be integers: {listed}") from None
-    if not signed and any(size < 0 for size in sizes):
-        raise LayoutError(f"{what} must be 0 or more: {listed}", ShapeStatus.INCORRECT_SHAPE)
-    return sizes

@@ -1,28 +1,20 @@
-"""Arm Compute Library: its tensor descriptions and tensors as a translation of ours (ADR 0007, D5 to D21).
-
-Names are the library's own. So are its order and unit: dimensions are listed fastest first (x, y, z, ..), strides, offsets and
-sizes are in bytes; paddings are in elements. `shape` and `index` always mean NdArray order, slowest axis first, and elements.
-The rules are those of version 20.08, as the library itself printed them; no library is needed here.
-"""
+"""Where the elements of a tensor live: the library's tensor info (ADR 0007)."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-
+from nd4jlike.adapters.arm_compute.padding import NO_PADDING, Geometry, PaddingSize, padded_geometry, padding_of, refuse_wrap
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import by_arm_compute, codes
-from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
-from nd4jlike.ndarray import NdArray
+from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError
+from nd4jlike.geometry import integers
 
 if TYPE_CHECKING:
     from nd4jlike.dtypes import DType
 
-__all__ = ["PaddingSize", "Tensor", "TensorBuffer", "TensorInfo", "require_library"]
+__all__ = ["TensorInfo", "corrected", "data_type_name"]
 
 MAX_DIMENSIONS = 6  # arm_compute::Dimensions::num_max_dimensions
 DATA_LAYOUTS = ("UNKNOWN", "NCHW", "NHWC")
@@ -31,142 +23,12 @@ _UINT32_MAX = 2**32 - 1  # the library's strides
 _INT32_MAX = 2**31 - 1  # what its offset_element_in_bytes returns
 
 
-def _integers(values: Iterable[Any], what: str, signed: bool = False) -> tuple[int, ...]:
-    """Tuple of `values`, all integers, and of 0 or more unless `signed`."""
-    listed = tuple(values)
-    try:
-        integers = tuple(map(operator.index, listed))
-    except TypeError:
-        raise LayoutError(f"{what} must be integers: {listed}") from None
-    if not signed and any(value < 0 for value in integers):
-        raise LayoutError(f"{what} must be 0 or more: {listed}")
-    return integers
-
-
-def _corrected(tensor_shape: Sequence[int]) -> tuple[int, ...]:
+def corrected(tensor_shape: Sequence[int]) -> tuple[int, ...]:
     """`tensor_shape` without the size-1 dimensions at its slow end, down to one dimension."""
     count = len(tensor_shape)
     while count > 1 and tensor_shape[count - 1] == 1:
         count -= 1
     return tuple(tensor_shape[:count]) or (1,)
-
-
-@dataclass(frozen=True, slots=True)
-class PaddingSize:
-    """Elements around the x and y dimensions of a tensor, in the library's order of sides.
-
-    Parameters
-    ----------
-    top, bottom : int, optional
-        Rows before and after dimension y, the last axis but one of an NdArray shape.
-    right, left : int, optional
-        Elements after and before dimension x, the last axis.
-
-    Raises
-    ------
-    LayoutError
-        For sides that are negative or no integers.
-
-    Notes
-    -----
-    Source: `arm_compute::BorderSize`, arm_compute/core/Types.h.
-
-    Examples
-    --------
-    >>> from nd4jlike.adapters.arm_compute import PaddingSize
-    >>> PaddingSize(1, 2, 3, 4)
-    PaddingSize(top=1, right=2, bottom=3, left=4)
-    >>> PaddingSize().empty, PaddingSize(2, 2, 2, 2).uniform
-    (True, True)
-    """
-
-    top: int = 0
-    right: int = 0
-    bottom: int = 0
-    left: int = 0
-
-    def __post_init__(self) -> None:
-        sides = _integers((getattr(self, field.name) for field in fields(self)), "padding (top, right, bottom, left)")
-        for field, side in zip(fields(self), sides, strict=True):
-            object.__setattr__(self, field.name, side)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no side has padding."""
-        return not (self.top or self.right or self.bottom or self.left)
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all sides have the same padding."""
-        return self.top == self.right == self.bottom == self.left
-
-    def extended(self, other: PaddingSize) -> PaddingSize:
-        """Each side's maximum of this padding and `other`.
-
-        Parameters
-        ----------
-        other : PaddingSize
-            The padding to make room for.
-
-        Returns
-        -------
-        PaddingSize
-            Equal to this one where nothing grew.
-
-        Raises
-        ------
-        LayoutError
-            When `other` is no PaddingSize.
-
-        Examples
-        --------
-        >>> PaddingSize(left=1, bottom=3).extended(PaddingSize(1, 2, 1, 0))
-        PaddingSize(top=1, right=2, bottom=3, left=1)
-        """
-        if not isinstance(other, PaddingSize):
-            raise LayoutError(f"padding must be a PaddingSize(top, right, bottom, left): {other!r}")
-        return PaddingSize(max(self.top, other.top), max(self.right, other.right), max(self.bottom, other.bottom), max(self.left, other.left))
-
-
-class _Geometry(NamedTuple):
-    """Where elements are, in bytes; strides in the library's order."""
-
-    strides_in_bytes: tuple[int, ...]
-    offset_first_element_in_bytes: int
-    total_size: int
-
-
-def _padded_geometry(tensor_shape: tuple[int, ...], element_size: int, padding: PaddingSize, strict: bool) -> _Geometry:
-    """Where the library puts the elements of a padded tensor (its calculate_padding_requirements)."""
-    width, height, *higher = (*tensor_shape, 1)[: max(2, len(tensor_shape))]
-    stride_y = (padding.left + width + padding.right) * element_size
-    stride_z = (padding.top + height + padding.bottom) * stride_y
-
-    strides = [element_size, stride_y]
-    stride = stride_z
-    for extent in higher:
-        strides.append(stride)
-        stride *= extent
-    offset = padding.left * element_size + padding.top * stride_y
-    total_size = stride
-
-    if strict:
-        _refuse_wrap(strides, total_size, f"shape {tensor_shape} of {element_size}-byte elements with {padding}")
-    else:
-        strides = [stride & _UINT32_MAX for stride in strides]
-        total_size = tensor_shape[-1] * strides[-1] if higher else stride_z
-    return _Geometry(tuple(strides), offset, total_size)
-
-
-def _refuse_wrap(strides_in_bytes: Sequence[int], total_size: int, what: str) -> None:
-    """Raise for strides and sizes that the library's integers would silently cut."""
-    for dimension, stride in enumerate(strides_in_bytes):
-        if stride > _UINT32_MAX:
-            raise UnsupportedLayoutError(
-                f"stride of {stride} bytes in dimension {dimension}: arm_compute keeps strides in 32 bits and would wrap it to {stride & _UINT32_MAX}; {what}"
-            )
-    if total_size > np.iinfo(np.intp).max:
-        raise LayoutError(f"total size of {total_size} bytes does not fit a signed machine word: {what}", ShapeStatus.OVERFLOW)
 
 
 class TensorInfo:
@@ -228,17 +90,17 @@ class TensorInfo:
         tensor_shape: Sequence[int],
         data_type: str,
         *,
-        padding: PaddingSize = PaddingSize(),
+        padding: PaddingSize = NO_PADDING,
         data_layout: str = "UNKNOWN",
         biases: bool = False,
         strict: bool = True,
     ) -> None:
-        extents = _integers(tensor_shape, "extents of a tensor shape")
+        extents = integers(tensor_shape, "extents of a tensor shape")
         if len(extents) > MAX_DIMENSIONS:
             raise LayoutError(f"{len(extents)} dimensions, arm_compute has at most {MAX_DIMENSIONS}: tensor shape {extents}", ShapeStatus.INCORRECT_RANK)
         if data_layout not in DATA_LAYOUTS:
             raise LayoutError(f"no data layout {data_layout!r}: it must be one of {', '.join(DATA_LAYOUTS)}")
-        self._tensor_shape = _corrected(extents)
+        self._tensor_shape = corrected(extents)
         self._data_type = data_type
         self._data_layout = data_layout
         self._biases = bool(biases)
@@ -253,7 +115,7 @@ class TensorInfo:
         shape: Sequence[int],
         data_type: str,
         *,
-        padding: PaddingSize = PaddingSize(),
+        padding: PaddingSize = NO_PADDING,
         data_layout: str = "UNKNOWN",
         biases: bool = False,
         strict: bool = True,
@@ -344,12 +206,12 @@ class TensorInfo:
         """
         if not isinstance(descriptor, ShapeDescriptor):
             raise TypeError(f"from_descriptor takes a ShapeDescriptor, not {type(descriptor).__name__}; that of an NdArray is its `descriptor`")
-        name = _data_type_name(descriptor.dtype, data_type)
+        name = data_type_name(descriptor.dtype, data_type)
         if descriptor.inner_blocks:
             raise UnsupportedLayoutError(f"inner blocks {descriptor.inner_blocks}: arm_compute has plain layouts only; reorder to a plain one")
         if descriptor.rank > MAX_DIMENSIONS:
             raise UnsupportedLayoutError(f"{descriptor.rank} axes, arm_compute has at most {MAX_DIMENSIONS} dimensions: shape {descriptor.shape}")
-        padding = PaddingSize() if explicit_strides else _padding_of(descriptor, rebase)
+        padding = PaddingSize() if explicit_strides else padding_of(descriptor, rebase)
         info = cls.from_shape(descriptor.shape, name, padding=padding, data_layout=data_layout, biases=biases)
         if explicit_strides:
             itemsize = info.element_size
@@ -387,8 +249,8 @@ class TensorInfo:
         if shape is None:
             extents = (*((1,) if rows and self.num_dimensions == 1 else ()), *self._tensor_shape[::-1])
         else:
-            extents = _integers(shape, "extents of a shape")
-            if _corrected(extents[::-1]) != self._tensor_shape:
+            extents = integers(shape, "extents of a shape")
+            if corrected(extents[::-1]) != self._tensor_shape:
                 raise LayoutError(f"shape {extents} is not the tensor shape {self._tensor_shape} reversed, with or without leading axes of size 1")
         rank = len(extents)
         if (rank < 1 and not padding.empty) or (rank < 2 and rows):
@@ -398,7 +260,7 @@ class TensorInfo:
             return self._strided_descriptor(extents)
         paddings = (*(0,) * (rank - 2), rows, padding.left + padding.right)[-rank:] if rank else ()
         padding_offsets = (*(0,) * (rank - 2), padding.top, padding.left)[-rank:] if rank else ()
-        if _padded_geometry(self._tensor_shape, self.element_size, padding, strict=True) != self._geometry:
+        if padded_geometry(self._tensor_shape, self.element_size, padding, strict=True) != self._geometry:
             raise LayoutError(f"{self!r} describes no layout: its strides are not those of its shape and padding")
         return ShapeDescriptor.paddedBufferDescriptor(by_arm_compute(self._data_type).dtype, "c", extents, paddings, padding_offsets)
 
@@ -504,7 +366,7 @@ class TensorInfo:
         >>> TensorInfo((5, 4), "F32").dimension(1), TensorInfo((5, 4), "F32").dimension(3)
         (4, 1)
         """
-        (number,) = _integers((index,), "a dimension", signed=True)
+        (number,) = integers((index,), "a dimension", signed=True)
         if not 0 <= number < MAX_DIMENSIONS:
             raise OutOfRangeError(f"dimension {number}: arm_compute numbers its dimensions 0 to {MAX_DIMENSIONS - 1}")
         return self._tensor_shape[number] if number < self.num_dimensions else 1
@@ -537,7 +399,7 @@ class TensorInfo:
         >>> info.offset_element_in_bytes((0, 0)), info.offset_element_in_bytes((-4, -1))
         (60, 0)
         """
-        place = _integers(coordinates, "coordinates", signed=True)
+        place = integers(coordinates, "coordinates", signed=True)
         offset = self.offset_first_element_in_bytes
         offset += sum(coordinate * stride for coordinate, stride in zip(place, self.strides_in_bytes[: self.num_dimensions], strict=False))
         if not self._strict:
@@ -689,15 +551,15 @@ class TensorInfo:
         >>> info.byte_offset_of((3, 2)), info.has_padding
         (200, False)
         """
-        strides = _integers(strides_in_bytes, "strides in bytes")
-        offset, size = _integers((offset_first_element_in_bytes, total_size), "offset and total size in bytes")
+        strides = integers(strides_in_bytes, "strides in bytes")
+        offset, size = integers((offset_first_element_in_bytes, total_size), "offset and total size in bytes")
         if not self.num_dimensions <= len(strides) <= MAX_DIMENSIONS:
             raise LayoutError(f"{len(strides)} strides for {self.num_dimensions} dimensions: {strides}", ShapeStatus.INCORRECT_RANK)
         if self._strict:
             self._check_init(strides, offset, size)
         else:
             strides = tuple(stride & _UINT32_MAX for stride in strides)
-        self._geometry = _Geometry(strides, offset, size)
+        self._geometry = Geometry(strides, offset, size)
         self._explicit = True
 
     def _check_init(self, strides: tuple[int, ...], offset: int, size: int) -> None:
@@ -706,7 +568,7 @@ class TensorInfo:
             raise LayoutError(f"init on the info of a tensor that has memory: it would describe that memory no longer; free() it first; {what}")
         if self.has_padding:
             raise LayoutError(f"init on an info with {self._padding}: explicit strides have none, reset_padding() first; {what}")
-        _refuse_wrap(strides, size, what)
+        refuse_wrap(strides, size, what)
         if self._biases and offset:
             self._refuse_biases(f"an offset of {offset} bytes")
         if any(value % self.element_size for value in (*strides, offset)):
@@ -737,7 +599,7 @@ class TensorInfo:
     def _set_padding(self, padding: PaddingSize) -> None:
         if self._biases and (padding.left or padding.top):
             self._refuse_biases(str(padding))
-        self._geometry = _padded_geometry(self._tensor_shape, self.element_size, padding, self._strict)
+        self._geometry = padded_geometry(self._tensor_shape, self.element_size, padding, self._strict)
         self._padding = padding
         self._explicit = False
 
@@ -780,7 +642,7 @@ class TensorInfo:
         )
 
 
-def _data_type_name(dtype: DType, data_type: str | None) -> str:
+def data_type_name(dtype: DType, data_type: str | None) -> str:
     """Name of the data type of elements of `dtype`: `data_type` if it fits them, the plain one if None."""
     row = codes(dtype)
     if not row.arm_compute:
@@ -790,406 +652,3 @@ def _data_type_name(dtype: DType, data_type: str | None) -> str:
     if data_type not in row.arm_compute:
         raise DTypeError(f"{data_type!r} is no data type of {row.name} elements: it must be one of {', '.join(row.arm_compute)}")
     return data_type
-
-
-def _padding_of(descriptor: ShapeDescriptor, rebase: bool) -> PaddingSize:
-    """Find the padding that puts every element where `descriptor` has it."""
-
-    def refuse(axis: int, reason: str) -> NoReturn:
-        order = descriptor.axes
-        hint = ""
-        if order != tuple(range(rank)):
-            hint = f"; its axes lie in memory as {order}: permute them to that order, or reorder to order 'c'"
-        raise UnsupportedLayoutError(f"axis {axis}: {reason}; shape {descriptor.shape}, strides {descriptor.strides}, paddings {descriptor.paddings}{hint}")
-
-    rank = descriptor.rank
-    x, y = rank - 1, rank - 2
-    for axis, total in enumerate(descriptor.paddings[: max(0, y)]):
-        if total:
-            refuse(axis, f"{total} elements of padding, arm_compute pads only the last two axes (y, x)")
-
-    # Missing axes have one element.
-    missing = max(0, 2 - rank)
-    shape = (1,) * missing + descriptor.shape
-    strides = (0,) * missing + descriptor.strides
-    (rows_padded, columns_padded) = ((0,) * missing + descriptor.paddings)[-2:]
-    top, left = ((0,) * missing + descriptor.padding_offsets)[-2:]
-    if descriptor.length == 0:
-        return PaddingSize(top, columns_padded - left, rows_padded - top, left)
-
-    # In elements: `columns` from row to row, `rows` from plane to plane, paddings and gaps included.
-    height, width = shape[-2:]
-    columns, rows = width + columns_padded, height + rows_padded
-    plane_axis = next((axis for axis in reversed(range(len(shape) - 2)) if shape[axis] > 1), None)
-    if width > 1 and strides[-1] != 1:
-        refuse(x, f"stride {strides[-1]}, in arm_compute neighbours in a row are adjacent (stride 1)")
-    if height > 1:
-        if strides[-2] < columns:
-            refuse(y, f"stride {strides[-2]}, a row needs {columns} elements")
-        columns = strides[-2]
-    if plane_axis is not None:
-        plane = strides[plane_axis]
-        if height == 1 and plane % rows == 0:
-            columns = max(columns, plane // rows)
-        if plane < rows * columns or plane % columns:
-            refuse(plane_axis, f"stride {plane}, a plane is a whole number of rows of {columns} elements, {rows} at least")
-        rows = plane // columns
-
-    stride = rows * columns
-    for axis in reversed(range(len(shape) - 2)):
-        if shape[axis] > 1 and strides[axis] != stride:
-            refuse(axis, f"stride {strides[axis]}, arm_compute's is {stride}: only rows and planes may be followed by a gap")
-        stride *= shape[axis]
-
-    if not rebase and descriptor.offset != top * columns + left:
-        raise UnsupportedLayoutError(
-            f"the first element is at offset {descriptor.offset}, shape and padding put it at {top * columns + left}: declare the elements before it "
-            f"as padding_offsets, or leave them out (rebase=True); shape {descriptor.shape}, paddings {descriptor.paddings}"
-        )
-    return PaddingSize(top, columns - left - width, rows - top - height, left)
-
-
-class TensorBuffer(NamedTuple):
-    """The memory that the library sees."""
-
-    address: int  # of its first byte
-    nbytes: int
-
-
-class Tensor:
-    """An info and memory that is laid out as it says.
-
-    Parameters
-    ----------
-    info : TensorInfo
-        Copied, as the library's allocator does.
-
-    Attributes
-    ----------
-    info : TensorInfo
-        The tensor's own info.
-
-    Notes
-    -----
-    Source: `arm_compute::Tensor` and its `TensorAllocator`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nd4jlike.adapters.arm_compute import PaddingSize, Tensor, TensorInfo
-    >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "F32"))
-    >>> tensor.info.extend_padding(PaddingSize(1, 1, 1, 1))
-    True
-    >>> tensor.allocate()
-    >>> tensor.copy_from(np.ones((2, 3), np.float32))
-    >>> tensor.buffer.nbytes, tensor.ndarray.hosting_array().to_numpy().sum()
-    (80, np.float32(6.0))
-    """
-
-    __slots__ = ("_array", "_start", "info")
-
-    def __init__(self, info: TensorInfo) -> None:
-        if not isinstance(info, TensorInfo):
-            raise TypeError(f"a Tensor is made of a TensorInfo, not {type(info).__name__}; from_array makes one of an NdArray")
-        self.info = info.copy()
-        self.info._is_resizable = True
-        self._array: NdArray | None = None
-        self._start = 0
-
-    @classmethod
-    def from_array(cls, array: NdArray, data_type: str | None = None, data_layout: str = "UNKNOWN", *, readonly: bool = False, gaps: bool = False) -> Tensor:
-        """Wrap an array: the info of its layout, and its memory, zero-copy.
-
-        Parameters
-        ----------
-        array : NdArray
-            An array, or a view of one, whose layout the library can express.
-        data_type, data_layout
-            See `TensorInfo.from_descriptor`.
-        readonly, gaps : bool, optional
-            See `import_memory`.
-
-        Returns
-        -------
-        Tensor
-            The tensor; it keeps `array`.
-
-        Raises
-        ------
-        UnsupportedLayoutError, LayoutError, DTypeError
-            See `TensorInfo.from_descriptor` and `import_memory`.
-
-        Examples
-        --------
-        >>> import nd4jlike
-        >>> x = nd4jlike.create((2, 3, 5), paddings=(0, 2, 4), padding_offsets=(0, 1, 2))
-        >>> Tensor.from_array(x).info.padding
-        PaddingSize(top=1, right=2, bottom=1, left=2)
-        """
-        if not isinstance(array, NdArray):
-            raise TypeError(f"from_array takes an NdArray, not {type(array).__name__}: nd4jlike.asarray wraps other memory")
-        tensor = cls(TensorInfo.from_descriptor(array.descriptor, data_type, data_layout, rebase=True))
-        tensor.import_memory(array, readonly=readonly, gaps=gaps)
-        return tensor
-
-    @property
-    def ndarray(self) -> NdArray | None:
-        """The elements, as an array over the tensor's memory; None without memory."""
-        return self._array
-
-    @property
-    def buffer(self) -> TensorBuffer | None:
-        """Address and bytes of the memory as the library sees it, from the first byte of padding; None without memory."""
-        if self._array is None:
-            return None
-        return TensorBuffer(self._array.buffer.address + self._start, self.info.total_size)
-
-    def allocate(self) -> None:
-        """Get zeroed memory of `TensorInfo.total_size` bytes; the info can then be resized no more.
-
-        Raises
-        ------
-        LayoutError
-            When the tensor has memory, or its info describes no layout.
-
-        Examples
-        --------
-        >>> tensor = Tensor(TensorInfo((5, 5), "F32"))
-        >>> tensor.allocate()
-        >>> tensor.info.is_resizable
-        False
-        """
-        if self._array is not None:
-            raise LayoutError(f"the tensor has memory ({self._array.buffer.nbytes} bytes): free() it first")
-        descriptor = self.info.to_descriptor()
-        total_size = self.info.total_size
-        if descriptor.allocLength() * descriptor.itemsize >= total_size:
-            array = NdArray(descriptor)
-        else:
-            array = NdArray(descriptor, NdArray(ShapeDescriptor("uint8", "c", (total_size,))))
-        self._hold(array, 0)
-
-    def import_memory(self, array: NdArray, *, alignment: int = 0, readonly: bool = False, gaps: bool = False) -> None:
-        """Use the memory of `array`, zero-copy; the info can then be resized no more.
-
-        The library takes an address and believes the rest; here the layout, the room around it, the element type and the
-        alignment are checked. Memory that was imported before is given back.
-
-        Parameters
-        ----------
-        array : NdArray
-            Every element at the distance from the first one that `info` says; `total_size` bytes from
-            `offset_first_element_in_bytes` before the first element. Kept alive by the tensor.
-        alignment : int, optional
-            Bytes of which the address of the first byte must be a multiple; elements of an NdArray always lie on multiples of
-            their size.
-        readonly : bool, optional
-            True: accept a read-only array, for a tensor that the library never writes. It does write the padding of inputs.
-        gaps : bool, optional
-            True: accept padding of the info where the array has no padding of its own but a gap between rows or planes, or the
-            elements around a view. The library may write there.
-
-        Raises
-        ------
-        LayoutError
-            When the layout is not that of the info, the buffer too small, the info's padding not padding of the array, or the
-            memory misaligned or read-only.
-        DTypeError
-            When the elements are of another type.
-        TypeError
-            When `array` is no NdArray.
-
-        Notes
-        -----
-        Source: `arm_compute::TensorAllocator::import_memory`. It checks the alignment only.
-
-        Examples
-        --------
-        >>> import nd4jlike
-        >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "F32"))
-        >>> x = nd4jlike.ones((2, 3))
-        >>> tensor.import_memory(x)
-        >>> tensor.ndarray is x
-        True
-        """
-        start = _start_of(self.info, array)
-        address = array.buffer.address + start
-        (multiple,) = _integers((alignment,), "alignment in bytes")
-        if multiple and address % multiple:
-            raise LayoutError(f"misaligned memory: {multiple} bytes asked for, the buffer begins at address {address:#x}")
-        if array.readonly and not readonly:
-            raise LayoutError("read-only memory: the library may write it, its padding too; readonly=True says that it does not")
-        foreign = {} if gaps else _foreign_padding(self.info.padding, array.descriptor)
-        if foreign:
-            raise LayoutError(
-                f"the info pads {foreign} elements more than the array, and the library may write there: shape {array.shape}, {self.info.padding}, paddings "
-                f"{array.descriptor.paddings} of the array; declare the padding in its descriptor, or say gaps=True where these cells are free"
-            )
-        self._hold(array, start)
-
-    def _hold(self, array: NdArray, start: int) -> None:
-        self._array = array
-        self._start = start
-        self.info._is_resizable = False
-
-    def free(self) -> None:
-        """Give the memory back; the info can then be resized again.
-
-        Examples
-        --------
-        >>> tensor = Tensor(TensorInfo((5,), "F32"))
-        >>> tensor.allocate()
-        >>> tensor.free()
-        >>> tensor.buffer is None, tensor.info.auto_padding()
-        (True, True)
-        """
-        self._array = None
-        self._start = 0
-        self.info._is_resizable = True
-
-    def copy_from(self, array: Any) -> None:
-        """Copy the elements of `array`, of any layout, into this tensor; padding keeps what it holds.
-
-        Parameters
-        ----------
-        array : NdArray or array_like
-            The same shape, but for leading size-1 axes, and the same element type.
-
-        Raises
-        ------
-        LayoutError
-            When the tensor has no memory, or `array` another shape.
-        DTypeError
-            When the elements are of another type: nothing is converted.
-
-        Examples
-        --------
-        A configure step has asked for padding that the data does not have yet:
-
-        >>> import nd4jlike
-        >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "F32", padding=PaddingSize(right=5)))
-        >>> tensor.allocate()
-        >>> tensor.copy_from(nd4jlike.ones((2, 3)))
-        """
-        own = self._require_memory("copy_from")
-        source = array if isinstance(array, NdArray) else np.asarray(array)
-        self._check_same(source)
-        _assign(own, source)
-
-    def copy_to(self, out: NdArray | None = None) -> NdArray:
-        """Copy the elements of this tensor into an array of any layout; padding of `out` keeps what it holds.
-
-        Parameters
-        ----------
-        out : NdArray, optional
-            The same shape, but for leading size-1 axes, and the same element type. None: a new c-order array without padding.
-
-        Returns
-        -------
-        NdArray
-            `out`, or the new array.
-
-        Raises
-        ------
-        LayoutError
-            When the tensor has no memory, or `out` another shape.
-        DTypeError
-            When the elements of `out` are of another type: nothing is converted.
-
-        Examples
-        --------
-        >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "S8", padding=PaddingSize(1, 1, 1, 1)))
-        >>> tensor.allocate()
-        >>> tensor.copy_to().to_numpy()
-        array([[0, 0, 0],
-               [0, 0, 0]], dtype=int8)
-        """
-        own = self._require_memory("copy_to")
-        target = NdArray(ShapeDescriptor(own.descriptor.dtype, "c", own.shape)) if out is None else out
-        self._check_same(target)
-        _assign(target, own)
-        return target
-
-    def _require_memory(self, call: str) -> NdArray:
-        if self._array is None:
-            raise LayoutError(f"{call} on a tensor without memory: allocate() or import_memory() first")
-        return self._array
-
-    def _check_same(self, array: NdArray | np.ndarray[Any, Any]) -> None:
-        info = self.info
-        _data_type_name(codes(array.dtype).dtype, info.data_type)
-        if _corrected(array.shape[::-1]) != info.tensor_shape:
-            raise LayoutError(f"shape {array.shape} is not the tensor shape {info.tensor_shape} reversed, with or without leading axes of size 1")
-
-    def __repr__(self) -> str:
-        buffer = self.buffer
-        return f"<Tensor {'without memory' if buffer is None else f'{buffer.nbytes} bytes at {buffer.address:#x}'} of {self.info!r}>"
-
-
-def _start_of(info: TensorInfo, array: NdArray) -> int:
-    """Byte of the buffer of `array` where the library's buffer begins, if the array is laid out as `info` says."""
-    if not isinstance(array, NdArray):
-        raise TypeError(f"import_memory takes an NdArray, not {type(array).__name__}: wrap the buffer by NdArray(info.to_descriptor(), buffer)")
-    actual = array.descriptor
-    _data_type_name(actual.dtype, info.data_type)
-    expected = info.to_descriptor(actual.shape)
-    if actual.inner_blocks:
-        raise LayoutError(f"the array has inner blocks {actual.inner_blocks}, arm_compute has plain layouts only: reorder to a plain one")
-    differing = [axis for axis in range(actual.rank) if actual.shape[axis] > 1 and actual.strides[axis] != expected.strides[axis]]
-    if differing and actual.length:
-        raise LayoutError(
-            f"the array has strides {actual.strides}, the info says {expected.strides} (elements; axes {differing} differ): "
-            f"shape {actual.shape}, {info.padding}; copy_from() copies between layouts",
-            ShapeStatus.INCORRECT_STRIDES,
-        )
-    first = actual.offset * info.element_size
-    start = first - info.offset_first_element_in_bytes
-    if start < 0:
-        raise LayoutError(
-            f"the buffer has {first} bytes before the first element, the info says {info.offset_first_element_in_bytes}: "
-            f"buffer of {array.buffer.nbytes} bytes, {info.padding}",
-            ShapeStatus.OUT_OF_BUFFER,
-        )
-    if start + info.total_size > array.buffer.nbytes:
-        raise LayoutError(
-            f"the buffer has {array.buffer.nbytes - start} bytes from {info.offset_first_element_in_bytes} before the first element, "
-            f"the info's total size is {info.total_size}: buffer of {array.buffer.nbytes} bytes, {info.padding}",
-            ShapeStatus.OUT_OF_BUFFER,
-        )
-    return start
-
-
-def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[str, int]:
-    """Sides on which `padding` exceeds the padding of the descriptor's last two axes, and by how many elements."""
-    rows, columns = (0, 0, *descriptor.paddings)[-2:]
-    top, left = (0, 0, *descriptor.padding_offsets)[-2:]
-    own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
-    return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
-
-
-def _assign(target: NdArray, source: NdArray | np.ndarray[Any, Any]) -> None:
-    """Copy elements between arrays whose shapes differ by leading size-1 axes at most."""
-    surplus = len(source.shape) - len(target.shape)
-    target[...] = source[(0,) * surplus] if surplus > 0 else source
-
-
-def require_library() -> NoReturn:
-    """Raise: this version binds no Arm Compute Library.
-
-    Raises
-    ------
-    MissingLibraryError
-        Always; says what to do instead.
-
-    Examples
-    --------
-    >>> from nd4jlike.adapters.arm_compute import require_library
-    >>> require_library()
-    Traceback (most recent call last):
-        ...
-    nd4jlike.errors.MissingLibraryError: nd4jlike has no binding of the Arm Compute Library ...
-    """
-    raise MissingLibraryError(
-        "nd4jlike has no binding of the Arm Compute Library (C++, Arm processors; Debian: apt install libarm-compute-dev): "
-        "call it from a module of your own with the fields of TensorInfo and the address of Tensor.buffer"
-    )
