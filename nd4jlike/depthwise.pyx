@@ -406,8 +406,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
         Parameters
         ----------
-        x_or_descriptor : NdArray, ShapeDescriptor or array_like
-            The input, or where its elements lie.
+        x_or_descriptor : NdArray, ShapeDescriptor, array_like or (int, int, int, int)
+            The input, or where its elements lie; a shape stands for `input_descriptor` of it.
         paddings, padding_offsets : tuple of int, optional
             Total padding of each axis and the part of it before the first element, as in
             `ShapeDescriptor.paddedBufferDescriptor`: those of the next layer's `input_descriptor`, for instance. Default:
@@ -430,7 +430,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         >>> plan.output_descriptor(plan.input_descriptor((1, 8, 8, 4)), paddings=(0, 2, 2), padding_offsets=(0, 1, 1)).padded_shape
         (1, 6, 6, 8)
         """
-        cdef ShapeDescriptor x = descriptor_of(x_or_descriptor)
+        given = self._on_own_layout(x_or_descriptor)
+        cdef ShapeDescriptor x = given if isinstance(given, ShapeDescriptor) else as_ndarray(given).descriptor
         if self._leaves_to_int16(x):
             return self._int16.output_descriptor(x, paddings, padding_offsets)
         shape = self._output_shape(x)
@@ -443,8 +444,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
         Parameters
         ----------
-        x_or_descriptor : NdArray, ShapeDescriptor or array_like, optional
-            The input to explain, in a call without `out`. Default: the last call.
+        x_or_descriptor : NdArray, ShapeDescriptor, array_like or (int, int, int, int), optional
+            The input to explain, in a call without `out`; a shape stands for `input_descriptor` of it. Default: the last call.
 
         Returns
         -------
@@ -462,6 +463,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         cdef ShapeDescriptor x = self._last_x
         cdef ShapeDescriptor y = self._last_y
         cdef NdArray given
+        x_or_descriptor = self._on_own_layout(x_or_descriptor)
         if x_or_descriptor is not None:
             given = None if isinstance(x_or_descriptor, ShapeDescriptor) else as_ndarray(x_or_descriptor)
             x = x_or_descriptor if given is None else given.descriptor
@@ -483,6 +485,12 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     def __repr__(self):
         kh, kw, channels = self._readings[0].weights.shape
         return f"<nd4jlike.DepthwiseConv2d {kh}x{kw}, {channels} output channels, {self.dtype}, {self.data_format}, {self.isa}>"
+
+    cdef object _on_own_layout(self, object given):
+        """`input_descriptor` of a shape; what is none stays as it is."""
+        if type(given) is tuple and len(given) == 4 and all([hasattr(extent, "__index__") and not isinstance(extent, np.ndarray) for extent in given]):
+            return self.input_descriptor(given)
+        return given
 
     cdef _Launch _launch_of(self, NdArray source, NdArray target):
         cdef ShapeDescriptor x = source.descriptor
@@ -786,12 +794,6 @@ cdef int distance_of(Py_ssize_t nbytes) noexcept:
     if nbytes > last_level_bytes() // 16:
         return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
-
-
-cdef ShapeDescriptor descriptor_of(object x_or_descriptor):
-    if isinstance(x_or_descriptor, ShapeDescriptor):
-        return x_or_descriptor
-    return as_ndarray(x_or_descriptor).descriptor
 
 
 cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:

@@ -892,6 +892,18 @@ def test_d12_output_descriptor():
     assert (d.shape, d.strides) == ((1, 17, 8, 9), (17 * 90, 1, 17 * 9, 17))
 
 
+def test_d12_a_shape_is_one_of_an_input_on_the_layout_of_the_plan():
+    """D12: A tuple of four integers is the shape of an input on `input_descriptor`."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.float32), stride=2)
+    own = plan.input_descriptor((1, 9, 8, 17))
+    assert plan.output_descriptor((1, 9, 8, 17)) == plan.output_descriptor(own)
+    assert plan.output_descriptor((1, np.int64(9), 8, 17), paddings=(0, 2, 2, 0)) == plan.output_descriptor(own, paddings=(0, 2, 2, 0))
+    assert plan.explain((1, 9, 8, 17)) == plan.explain(own)
+    for refused in ((9, 8, 17), (1, 9, 8, 16), (1, 9.0, 8, 17), [1, 9, 8, 17]):
+        with pytest.raises(nd.Nd4jLikeError):
+            plan.output_descriptor(refused)
+
+
 def test_d12_one_layer_writes_into_the_halo_layout_of_the_next():
     """D12: paddings that are asked for are taken as they are."""
     x, first, second = random((1, 9, 8, 17), 1), random((3, 3, 17, 1), 2), random((5, WIDE, 17, 1), 3)
