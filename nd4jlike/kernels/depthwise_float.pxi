@@ -64,8 +64,11 @@ cdef enum:
     LINE_BYTES = 64
     # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared.
     PIXEL_BYTES = 256
-    # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines.
+    # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines; and where those decide: vectors are
+    # lines, there are so few products, and tiles share inputs.
     ALIGNED_BLOCKS = 8
+    ALIGNED_LINES = 4
+    ALIGNED_PRODUCTS = 9
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
@@ -293,11 +296,16 @@ cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept
 
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all."""
-    cdef Py_ssize_t pitches = 0
+    cdef Py_ssize_t pitches = 0, least = ALIGNED_BLOCKS
     cdef int i
+    if (
+        VECTOR_BYTES == 64 and min(job.down.taps, job.across.taps) > 1 and job.down.taps * job.across.taps <= ALIGNED_PRODUCTS
+        and job.down.step == job.across.step == 1 and job.across.outputs > WIDE_TILE
+    ):
+        least = ALIGNED_LINES
     for i in range(3):
         pitches |= problem.x_strides[i] | problem.y_strides[i]
-    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < ALIGNED_BLOCKS * job.lanes:
+    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
         return ALIGNS_NONE
     return ALIGNS_INPUT if job.across.step > 1 or (VECTOR_BYTES == 64 and job.across.taps > 3) else ALIGNS_OUTPUT
 
