@@ -8,8 +8,9 @@ cdef class Buffer:
     cdef readonly bint readonly
     # Who else keeps the bytes alive: the exporter of wrapped memory; None for memory of our own.
     cdef readonly object owner
-    # The memoryview that keeps a wrapped export open, and shows the owner to the garbage collector.
+    # What keeps a wrapped export open, and shows the owner to the garbage collector: an object, or the export itself.
     cdef object held
+    cdef Py_buffer export
     # Memory of our own, as malloc gave it, freed with this object; NULL when wrapped.
     cdef void *allocation
     # True once the padding can be written by others: wrapped, or exported whole. It never becomes false again.
@@ -25,5 +26,8 @@ cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignm
 # The bytes of an object that exports one contiguous run of them, zero-copy.
 cdef Buffer wrap(object exporter)
 
-# The bytes from `data` on that `held`, a memoryview of `owner`, keeps alive.
+# The bytes from `data` on that `owner` keeps alive by the export that `made` holds already.
+cdef void lend(Buffer made, object owner, char *data, Py_ssize_t nbytes, bint readonly) noexcept
+
+# The bytes from `data` on that `held`, of `owner`, keeps alive.
 cdef Buffer hold(object owner, object held, char *data, Py_ssize_t nbytes, bint readonly)

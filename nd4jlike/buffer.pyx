@@ -77,6 +77,7 @@ cdef class Buffer:
         PyBuffer_FillInfo(view, self, self.data, self.nbytes, self.readonly, flags)
 
     def __dealloc__(self):
+        PyBuffer_Release(&self.export)
         free(self.allocation)
 
     def __repr__(self):
@@ -108,14 +109,18 @@ cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignm
     return made
 
 
-cdef Buffer hold(object owner, object held, char *data, Py_ssize_t nbytes, bint readonly):
-    cdef Buffer made = Buffer.__new__(Buffer)
+cdef void lend(Buffer made, object owner, char *data, Py_ssize_t nbytes, bint readonly) noexcept:
     made.owner = owner
-    made.held = held
     made.data = data
     made.nbytes = nbytes
     made.readonly = readonly
     made.shared_with_others = True
+
+
+cdef Buffer hold(object owner, object held, char *data, Py_ssize_t nbytes, bint readonly):
+    cdef Buffer made = Buffer.__new__(Buffer)
+    made.held = held
+    lend(made, owner, data, nbytes, readonly)
     return made
 
 

@@ -113,6 +113,8 @@ _TABLE = (
 _BY_NAME = {row.name: row for row in _TABLE}
 # What is asked for most, found without NumPy's help: names, NumPy's dtypes and scalar types.
 _KNOWN: dict[Any, DTypeCodes] = {key: row for row in _TABLE for key in (row.name, row.libnd4j, row.dtype, getattr(row.dtype, "type", row.dtype))}
+# NumPy's own of them, each by every dtype that equals it, for whoever cannot afford a call.
+NUMPY_TYPES = {row.dtype: row.dtype for row in _TABLE if isinstance(row.dtype, np.dtype)}
 _BY_FLAGS = {row.libnd4j_flags: row for row in _TABLE}
 _BY_ARM = {name: row for row in _TABLE for name in row.arm_compute}
 _BY_ONEDNN = {row.onednn: row for row in _TABLE if row.onednn}

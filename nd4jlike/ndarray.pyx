@@ -12,7 +12,6 @@ from cpython.buffer cimport (
     PyBUF_STRIDES,
     PyBUF_WRITABLE,
     PyBUF_WRITE,
-    PyBuffer_Release,
     PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
@@ -21,7 +20,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from nd4jlike.buffer cimport Buffer, allocate, hold, wrap
+from nd4jlike.buffer cimport Buffer, allocate, lend, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
 from nd4jlike.descriptor cimport (
     MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, block_product, derive, extents_for, make_descriptor, offset_of_index, order_by_strides,
@@ -50,31 +49,8 @@ cdef enum:
 
 cdef ShapeDescriptor NOTHING = ShapeDescriptor("float32", "c", (0,))
 cdef Buffer NO_BYTES = allocate(0, 0, ALIGNMENT, True)
-cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, AS_NUMPY = np.asarray, codes = dtypes.codes
-
-
-cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
-    """Whether strides let two elements share a cell, so that writing to one would write to another."""
-    cdef Layout layout = given[0]
-    cdef Py_ssize_t reach = 1, stride, extent
-    cdef int i, k
-    if layout.length == 0:
-        return False
-    for i in range(layout.block_count):
-        reach *= layout.block_sizes[i]
-    order_by_strides(&layout)
-    for i in range(layout.rank - 1, -1, -1):
-        extent = layout.padded_shape[layout.axes[i]]
-        for k in range(layout.block_count):
-            if layout.block_axes[k] == layout.axes[i]:
-                extent //= layout.block_sizes[k]
-        if extent > 1:
-            stride = layout.strides[layout.axes[i]]
-            stride = -stride if stride < 0 else stride
-            if stride < reach:
-                return True
-            reach = stride * extent
-    return False
+cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, AS_NUMPY = np.asarray
+cdef dict NUMPY_TYPES = dtypes.NUMPY_TYPES
 
 
 cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
@@ -90,6 +66,31 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
                 return False
             expected *= layout.shape[axis]
     return True
+
+
+cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
+    """Whether strides let two elements share a cell, so that writing to one would write to another."""
+    cdef Layout layout
+    cdef Py_ssize_t reach = 1, stride, extent
+    cdef int i, k
+    if is_run(given, False):
+        return False
+    layout = given[0]
+    for i in range(layout.block_count):
+        reach *= layout.block_sizes[i]
+    order_by_strides(&layout)
+    for i in range(layout.rank - 1, -1, -1):
+        extent = layout.padded_shape[layout.axes[i]]
+        for k in range(layout.block_count):
+            if layout.block_axes[k] == layout.axes[i]:
+                extent //= layout.block_sizes[k]
+        if extent > 1:
+            stride = layout.strides[layout.axes[i]]
+            stride = -stride if stride < 0 else stride
+            if stride < reach:
+                return True
+            reach = stride * extent
+    return False
 
 
 include "padding_cells.pxi"
@@ -239,45 +240,46 @@ cdef ShapeDescriptor descriptor_of_wrapped(const Layout *figures, object dtype):
 
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
+    cdef Buffer buffer
     cdef Layout layout
-    cdef Py_buffer view
+    cdef Py_buffer *view
     cdef Py_ssize_t low = 0, high = 0, reach
     cdef bint empty = False
     cdef int i
     if isinstance(x, NdArray):
         return x
     array = x if type(x) is NDARRAY else AS_NUMPY(x)
-    row = codes(array.dtype)
-    if row.dtype is BFLOAT16:
+    dtype = NUMPY_TYPES.get(array.dtype)
+    if dtype is None:
+        dtype = dtypes.dtype(array.dtype)
+    if dtype is BFLOAT16:
         array = array.view(np.uint16)  # NumPy exports no buffer of the types that others register
-    held = memoryview(array)
-    PyObject_GetBuffer(held, &view, PyBUF_FULL_RO)
-    try:
-        if view.ndim > MAX_RANK:
-            raise LayoutError(f"rank {view.ndim} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
-        layout.rank = view.ndim
-        for i in range(view.ndim):
-            if view.strides[i] % view.itemsize and view.shape[i] > 1:
-                raise UnsupportedLayoutError(f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes")
-            layout.shape[i], layout.strides[i] = view.shape[i], view.strides[i] // view.itemsize
-            empty |= view.shape[i] == 0
-            reach = (view.shape[i] - 1) * view.strides[i]
-            if reach < 0:
-                low += reach
-            else:
-                high += reach
-        if empty:
-            low, high = 0, -view.itemsize
-        if <uintptr_t> view.buf % <size_t> view.itemsize:
-            raise LayoutError(f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {row.name} elements lie on multiples of {view.itemsize} bytes")
-        layout.offset = -low // view.itemsize
-        buffer = hold(array, held, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
-    finally:
-        PyBuffer_Release(&view)
+    buffer = Buffer.__new__(Buffer)
+    view = &buffer.export
+    PyObject_GetBuffer(array, view, PyBUF_FULL_RO)
+    if view.ndim > MAX_RANK:
+        raise LayoutError(f"rank {view.ndim} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
+    layout.rank = view.ndim
+    for i in range(view.ndim):
+        if view.strides[i] % view.itemsize and view.shape[i] > 1:
+            raise UnsupportedLayoutError(f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes")
+        layout.shape[i], layout.strides[i] = view.shape[i], view.strides[i] // view.itemsize
+        empty |= view.shape[i] == 0
+        reach = (view.shape[i] - 1) * view.strides[i]
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    if empty:
+        low, high = 0, -view.itemsize
+    if <uintptr_t> view.buf % <size_t> view.itemsize:
+        raise LayoutError(f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {dtype.name} elements lie on multiples of {view.itemsize} bytes")
+    layout.offset = -low // view.itemsize
+    lend(buffer, array, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
     made = NdArray.__new__(NdArray)
-    made.descriptor = descriptor_of_wrapped(&layout, row.dtype)
+    made.descriptor = descriptor_of_wrapped(&layout, dtype)
     made.buffer = buffer
-    made.readonly = (<Buffer> buffer).readonly or cells_may_be_shared(&made.descriptor.layout)
+    made.readonly = buffer.readonly or cells_may_be_shared(&made.descriptor.layout)
     return made
 
 
