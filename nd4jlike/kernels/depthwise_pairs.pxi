@@ -78,12 +78,12 @@ cdef extern from "window.h" nogil:
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
-        int parts, skips, rescaling, bounded, flip
+        int parts, skips, rescaling, zeros, edges, bounded, flip
         vi16 zero_point
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
-    PairsKernel pairs_kernel(int rescaling, int taps, int stride, Py_ssize_t columns)
+    PairsKernel pairs_kernel(int rescaling, int taps, int stride)
     enum:
         WHOLE
         HALVES
@@ -469,8 +469,10 @@ cdef void pack_pairs(
                                 down = 1 - tap % 2 if tap // 2 == quad % 2 else -1
                             elif tap == 3:
                                 column += 1
-                        elif job.taps == 5 and entry >= 5:
-                            down = GROUP - row + tap % 2
+                        elif job.taps == 5 and entry < 5:
+                            down = 2 - row + tap
+                        elif job.taps == 5:
+                            down = tap % 2 - row
                             column = (entry - 5) * 2 + tap // 2
                         taps[tap] = tap_weight(problem, weights, down, column, channel)
                     put_weights(cell, LANES, taps[0], taps[1], taps[2], taps[3])
@@ -531,7 +533,7 @@ cdef void pack_pairs(
             elif job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
             else:
-                kernels[index + row * job.blocks] = pairs_kernel(how, <int> job.taps, <int> job.stride, problem.out_width // problem.dilation_width)
+                kernels[index + row * job.blocks] = pairs_kernel(how, <int> job.taps, <int> job.stride)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):
@@ -615,6 +617,8 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.blank = <const signed char *> problem.packed + job.padding
     strip.rescaling = job.rescaling
     strip.skips = problem.stride_height > job.stride
+    strip.zeros = problem.input_zero_point == -INPUT_OFFSET
+    strip.edges = 0
     strip.flip = flip_of(problem.element)
     strip.y_flip = splat_i8(strip.flip)
     strip.bounded = strip.flip or problem.quantized_max < 127

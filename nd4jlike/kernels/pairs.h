@@ -23,6 +23,9 @@ enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT, PAIRS_ROUNDED 
 /* Split: the first bits that are not below zero, those of a float32, which are more than all of the above; what is added to those below, and their offset. */
 enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PAIRS_RIGHT, SPLIT = 1 << 24 };
 
+/* Which products of a tile are left out: all is zero there. */
+enum { OUTSIDE_LEFT = 1, OUTSIDE_RIGHT = 2, OUTSIDE_PAIRS = 4 };
+
 /* How sums are rescaled otherwise. */
 enum { PAIRS_TWICE, PAIRS_ONCE, PAIRS_PLAIN, PAIRS_SMALL };
 
@@ -50,6 +53,8 @@ typedef struct {
     int8_t *y;
     ptrdiff_t y_row, y_column, y_apart, columns, stored;
     int parts, skips, rescaling;
+    /* Whether products of what is outside the image are zero; OUTSIDE_LEFT .. */
+    int zeros, edges;
     /* Whether results may be above the upper bound, or bits of the output differ. */
     int bounded;
     /* Bits that differ in bytes of the input, and of the output. */
@@ -143,7 +148,7 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
         pairs_columns(strip, rows, begin, end, target);
 }
 
-/* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last are of two taps of each of two columns. */
+/* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last ones are of the first two taps of each of two columns. */
 WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 : 3; }
 
 /* Adds a cell, at column `column` of the tile, to all outputs that have it as one of their taps 0, step .. */
@@ -165,36 +170,64 @@ WORD void pairs_add(
     }
 }
 
+/* Columns `from` to `to` of a tile: cells of the pairs `upper` and `lower`; by steps of 2, of a column of the upper one and the next one. */
+WORD void pairs_cells(
+    const char *upper, const char *lower, const vi32 *weights, const int from, const int to, const int quad, const int count, vi32 sums[2][TILE_OUTPUTS],
+    const int taps, const int step, const int stride, const int rows, const int columns)
+{
+    const int last = (columns - 1) * stride + taps - 1;
+    vi32 cell[2];
+#pragma GCC unroll 32
+    for (int column = from; column < to; column++)
+#pragma GCC unroll 2
+        for (int i = 0; i < count; i++) {
+            const char *const at = upper + column * PAIR_BYTES;
+            join_pairs(cell, at, step == 1 ? lower + column * PAIR_BYTES : column < last ? at + PAIR_BYTES : at, quad + i);
+            pairs_add(
+                sums[i], cell, weights + i * pairs_entries(taps) * (stride == 1 ? 2 : 1) * CELL_PLANES, column, taps, step, stride, rows, columns);
+        }
+}
+
 /* `count` of the QUADS sums from `quad` on, of `columns` outputs of each row. `at`: first column of the tile. */
 WORD void pairs_sums(
     const PairsStrip *strip, ptrdiff_t at, const int quad, const int count, vi32 sums[2][TILE_OUTPUTS], const int taps, const int stride, const int rows,
-    const int columns)
+    const int columns, const int edges)
 {
-    const int packed = stride == 1 ? 2 : 1, last = (columns - 1) * stride + taps - 1, column_weights = taps * packed * CELL_PLANES;
+    const int packed = stride == 1 ? 2 : 1, all = (columns - 1) * stride + taps, out = taps / 2;
     const char *a = strip->pairs[0] + at, *b = strip->pairs[1] + at, *c = strip->pairs[2] + at, *d = strip->pairs[3] + at;
     const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS + quad * pairs_entries(taps) * packed * CELL_PLANES;
-    vi32 cell[2];
+    const vi32 *others = weights + taps * packed * CELL_PLANES;
+    /* Of 5x5, all taps of the two newer pairs, then those of the oldest one. */
+    const char *first = taps == 5 ? b : a, *second = taps == 5 ? c : b, *third = taps == 5 ? a : c;
 #pragma GCC unroll 2
     for (int i = 0; i < count; i++)
 #pragma GCC unroll 16
         for (int output = 0; output < rows * columns; output++)
             sums[i][output] = strip->block[QUADS * PAIRS_BIAS + quad + i];
-#pragma GCC unroll 32
-    for (int column = 0; column <= last; column++)
-#pragma GCC unroll 2
-        for (int i = 0; i < count; i++) {
-            const vi32 *w = weights + i * pairs_entries(taps) * packed * CELL_PLANES;
-            join_pairs(cell, a + column * PAIR_BYTES, b + column * PAIR_BYTES, quad + i);
-            pairs_add(sums[i], cell, w, column, taps, 1, stride, rows, columns);
-            if (taps == 7) {
-                join_pairs(cell, c + column * PAIR_BYTES, d + column * PAIR_BYTES, quad + i);
-                pairs_add(sums[i], cell, w + column_weights, column, taps, 1, stride, rows, columns);
-            }
-            if (taps == 5) {
-                join_pairs(cell, c + column * PAIR_BYTES, c + (column < last ? column + 1 : column) * PAIR_BYTES, quad + i);
-                pairs_add(sums[i], cell, w + column_weights, column, taps, 2, stride, rows, columns);
-            }
-        }
+    if (!(edges & OUTSIDE_LEFT))
+        pairs_cells(first, second, weights, 0, out, quad, count, sums, taps, 1, stride, rows, columns);
+    pairs_cells(first, second, weights, out, all - out, quad, count, sums, taps, 1, stride, rows, columns);
+    if (!(edges & OUTSIDE_RIGHT))
+        pairs_cells(first, second, weights, all - out, all, quad, count, sums, taps, 1, stride, rows, columns);
+    if (taps == 3 || edges & OUTSIDE_PAIRS)
+        return;
+    /* Cells of two columns reach one more. */
+    const int step = taps == 5 ? 2 : 1, outside = taps == 5 ? out - 1 : out;
+    if (!(edges & OUTSIDE_LEFT))
+        pairs_cells(third, d, others, 0, outside, quad, count, sums, taps, step, stride, rows, columns);
+    pairs_cells(third, d, others, outside, all - out, quad, count, sums, taps, step, stride, rows, columns);
+    if (!(edges & OUTSIDE_RIGHT))
+        pairs_cells(third, d, others, all - out, all, quad, count, sums, taps, step, stride, rows, columns);
+}
+
+/* Which of a tile's columns and pairs are outside the image, where their products are zero: as many columns as the filter reaches beyond its middle; of 5x5
+ * the oldest pair, of 7x7 the two newest. */
+WORD int pairs_edges(const PairsStrip *strip, ptrdiff_t first, const int taps, const int stride, const int columns)
+{
+    const ptrdiff_t from = first * stride, to = (first + columns - 1) * stride + taps, out = taps / 2;
+    if (!WINDOWS || stride > 1 || taps == 3 || !strip->zeros)
+        return 0;
+    return strip->edges | (from + out <= strip->least_first ? OUTSIDE_LEFT : 0) | (to - out >= strip->largest_end ? OUTSIDE_RIGHT : 0);
 }
 
 /* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
@@ -293,10 +326,10 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     { \
         const int rows = stride == 1 ? 2 : 1; \
         switch (quad) { \
-        case 0: pairs_sums(strip, at, 0, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
-        case 1: pairs_sums(strip, at, 1, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
-        case 2: pairs_sums(strip, at, 2, 1, sums, taps, stride, rows, PAIRS_COLUMNS); break; \
-        default: pairs_sums(strip, at, 3, 1, sums, taps, stride, rows, PAIRS_COLUMNS); \
+        case 0: pairs_sums(strip, at, 0, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
+        case 1: pairs_sums(strip, at, 1, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
+        case 2: pairs_sums(strip, at, 2, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
+        default: pairs_sums(strip, at, 3, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); \
         } \
     }
 #if VECTOR_BYTES == 32
@@ -310,7 +343,7 @@ WORD void pairs_tile(
     const int rescaling)
 {
     /* As many sums at a time as registers hold. */
-    const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1;
+    const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1, edges = pairs_edges(strip, first, taps, stride, columns);
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
@@ -321,7 +354,7 @@ WORD void pairs_tile(
             (taps == 7 ? pairs_sums_7_1 : stride == 1 ? pairs_sums_5_1 : pairs_sums_5_2)(strip, first * stride * PAIR_BYTES, quad, sums);
         else
 #endif
-            pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns);
+            pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns, edges);
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
             if (rescaling != OTHERWISE)
@@ -427,30 +460,35 @@ enum { SLIDES = 0, SLIDE_COLUMNS = 1 };
 WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling) { (void)strip, (void)y, (void)rescaling; }
 #endif
 
-/* A row of tiles of 5x5 filters, with tiles of their own for a last row and for three last columns: images of 7x7 compute nothing twice. Each tile is a
+/* A row of tiles with tiles of their own for a last row and of three columns, as many of those at the end as leave nothing to compute twice. Each tile is a
  * function, and this is another one than the others' loop: a compiler that sees two tiles together runs out of registers. */
-#define PAIRS_TILE(name, rows, columns) \
-    static __attribute__((noinline)) void name(const PairsStrip *strip, ptrdiff_t first, int8_t *y) \
-    { \
-        pairs_tile(strip, first, y, rows, 5, 1, rows, columns, BY_SCALE); \
-    }
 #if WINDOWS
-PAIRS_TILE(pairs_whole, 2, PAIRS_COLUMNS)
-PAIRS_TILE(pairs_narrow, 2, PAIRS_COLUMNS - 1)
-PAIRS_TILE(pairs_low, 1, PAIRS_COLUMNS)
+#define PAIRS_TILE(name, taps, rows, columns) \
+    static __attribute__((noinline)) void name##_##taps(const PairsStrip *strip, ptrdiff_t first, int8_t *y) \
+    { \
+        pairs_tile(strip, first, y, rows, taps, 1, rows, columns, BY_SCALE); \
+    }
+#define PAIRS_TILES(taps) \
+    PAIRS_TILE(pairs_whole, taps, 2, PAIRS_COLUMNS) \
+    PAIRS_TILE(pairs_narrow, taps, 2, PAIRS_COLUMNS - 1) \
+    PAIRS_TILE(pairs_low, taps, 1, PAIRS_COLUMNS)
+PAIRS_TILES(5)
+PAIRS_TILES(7)
 
-WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count)
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps)
 {
-    for (ptrdiff_t first = 0; first < strip->columns; first += PAIRS_COLUMNS)
-        if (count == 1)
-            pairs_low(strip, least(first, strip->columns - PAIRS_COLUMNS), y);
-        else if (first == strip->columns - (PAIRS_COLUMNS - 1))
-            pairs_narrow(strip, first, y);
-        else
-            pairs_whole(strip, least(first, strip->columns - PAIRS_COLUMNS), y);
+    const ptrdiff_t columns = strip->columns, tiles = (columns + PAIRS_COLUMNS - 1) / PAIRS_COLUMNS, narrow = tiles * PAIRS_COLUMNS - columns;
+    for (ptrdiff_t first = 0; first < columns;)
+        if (count > 1 && narrow <= tiles && columns - first <= narrow * (PAIRS_COLUMNS - 1)) {
+            (taps == 5 ? pairs_narrow_5 : pairs_narrow_7)(strip, first, y);
+            first += PAIRS_COLUMNS - 1;
+        } else {
+            (count == 1 ? taps == 5 ? pairs_low_5 : pairs_low_7 : taps == 5 ? pairs_whole_5 : pairs_whole_7)(strip, least(first, columns - PAIRS_COLUMNS), y);
+            first += PAIRS_COLUMNS;
+        }
 }
 #else
-WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count) { (void)strip, (void)y, (void)count; }
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps) { (void)strip, (void)y, (void)count, (void)taps; }
 #endif
 
 /* `count` rows of outputs. The last tile of a row may compute some of them again. */
@@ -474,8 +512,12 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
         ptrdiff_t first = 0;
         rows = pair_rows(strip, 2 * row);
         pairs_inside(strip, &rows, strip->width, newest);
+        if (taps == 5)
+            strip->edges = 2 * (row - pairs) + 3 < strip->first_row ? OUTSIDE_PAIRS : 0;
+        if (taps == 7)
+            strip->edges = 2 * row - 2 >= strip->end_row ? OUTSIDE_PAIRS : 0;
         if (exact)
-            pairs_exactly(strip, y, count);
+            pairs_exactly(strip, y, count, taps);
         else if (taps == 7 && stride == 2)
             slide_row(strip, y, rescaling);
         else
@@ -497,7 +539,7 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 #define PAIRS_KERNEL(taps, stride, rescaling) \
     static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, 0); \
+        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, WINDOWS && stride == 1 && rescaling != OTHERWISE); \
     }
 #if WINDOWS
 /* Those of 3x3 are in window.h. */
@@ -523,12 +565,8 @@ PAIRS_KERNELS(BY_SCALE)
 
 #define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, PAIRS_CHOICE_7(rescaling)}
 
-#if WINDOWS
-static void pairs_5_exactly(PairsStrip *strip, ptrdiff_t count) { pairs_strip(strip, count, 5, 1, PAIRS_COLUMNS, BY_SCALE, 1); }
-#endif
-
-/* `columns`: of all outputs. By a line is by a scale that none of the QUADS goes by, and two lines are told apart by their constants. */
-WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, ptrdiff_t columns)
+/* By a line is by a scale that none of the QUADS goes by, and two lines are told apart by their constants. */
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
 {
     static const PairsKernel table[][3][2] = {
         PAIRS_CHOICE(OTHERWISE),
@@ -536,11 +574,6 @@ WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride, ptrdiff_t col
         PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE),
 #endif
     };
-#if WINDOWS
-    if (rescaling != OTHERWISE && taps == 5 && stride == 1 && columns % PAIRS_COLUMNS == PAIRS_COLUMNS - 1)
-        return pairs_5_exactly;
-#endif
-    (void)columns;
     return table[rescaling][taps / 2 - 1][stride - 1];
 }
 
