@@ -211,11 +211,12 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int) -> int:
     (32, 3, 528, 17)
     """
     nbytes = channels * itemsize
-    pitch = -(-nbytes // CACHE_LINE) * CACHE_LINE
+    line = CACHE_LINE if nbytes > CACHE_LINE // 2 else CACHE_LINE // 2
+    pitch = -(-nbytes // line) * line
     # A pixel of one line or more pays for unaligned loads with a second line on every one of them, which costs more than the
     # room. A short pixel would be mostly room, and an image of three channels five times its size.
-    # Where it comes from beyond the second-level cache, every byte counts.
-    if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near):
+    # Where it comes from beyond the second-level cache, every byte counts. 24 channels of bytes fill whole vectors by themselves, 3 doubles none.
+    if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near) or (nbytes == 24 and channels in (3, 24)):
         return channels
     if pitch % (SET_SPAN if pixels * pitch <= NEAR_BYTES else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE

@@ -70,6 +70,27 @@ def test_d1_images_of_any_height_fill_their_tiles(isa, side, dtype):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_d1_pixels_of_fewer_channels_than_lanes(isa, side, dtype):
+    """D1: channels side by side are computed in place: whole vectors are read behind a pixel only where the image goes on, and never written."""
+    for channels, kernel, step, size in product((5, 6, 9, 12, 15), (3, 5), (1, 2), ((28, 21), (7, 90), (2, 300), (1, 600))):
+        values, weights = random((2, *size, channels), 1).astype(dtype), random((kernel, kernel, channels, 1), 2).astype(dtype)
+        shape = (2, -(-size[0] // step), -(-size[1] // step), channels)
+        plan, out = nd.DepthwiseConv2d(weights, stride=step, isa=isa), guarded_array(np.zeros(shape, dtype), side)
+        plan(guarded_array(values, side), out)
+        steps = steps_of(size, (kernel, kernel), (step, step), (1, 1))
+        want, bound = depthwise_float(values.astype(np.float32), weights.astype(np.float32), None, (-math.inf, math.inf), **steps)
+        assert (abs(out - want) <= (bound if dtype == "float32" else bound + 2.0**-11 * abs(want) + 2.0**-24)).all()
+        # What lies between pixels is no number, and stays as it is.
+        apart, between = np.full((2, *size, channels + 3), np.nan, dtype), np.full((*shape[:3], channels + 2), 7, dtype)
+        apart[..., :channels] = values
+        plan(apart[..., :channels], between[..., :channels])
+        assert (between[..., :channels] == out).all()
+        assert (between[..., channels:] == 7).all()
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kernel", [3, 5, 7])
 def test_d1_images_of_one_tile(isa, side, kernel):
     """D1: an image of 7x7 may be one tile; its neighbours, and a part of its rows, are not."""

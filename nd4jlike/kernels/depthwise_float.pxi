@@ -78,6 +78,9 @@ cdef enum:
     BLOCKS_TOGETHER = 4
     # For each number that moves, input or output, that make one more pass over them pay.
     WIDENED_PRODUCTS = 8
+    # Outputs for which a second plan pays: where parts of vectors are stored by masks, and elsewhere.
+    FOLLOWED_BY_MASKS = 64
+    FOLLOWED = 512
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -219,7 +222,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     if problem.lead:
         job.overlapped = (job.channels + job.back) % job.lanes != 0
     elif job.channels % job.lanes:
-        if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels:
+        # Where there are no masks, parts of vectors are stored through memory.
+        if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels or (VECTOR_BYTES == 32 and job.channels > job.lanes):
             job.overlapped = job.channels > job.lanes
             job.spread = job.spread or not job.overlapped
         # Few channels and no room: several columns fill a vector of a band.
@@ -556,13 +560,32 @@ cdef void run_image(
             block += chunk
 
 
+cdef inline Py_ssize_t followed_rows(const Line *down) noexcept nogil:
+    """Output rows that do not reach the last row of inputs."""
+    cdef Py_ssize_t room = down.extent - 1 + down.pad - (down.taps - 1) * down.dilation
+    return min(divide_up(room, down.stride), down.outputs)
+
+
 cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
     cdef vf32 limits[2]
     cdef const vf32 *clamp = limits if problem.float_min > -INFINITY or problem.float_max < INFINITY else NULL
-    cdef Py_ssize_t image, row, rows
+    cdef Py_ssize_t image, row, rows, followed = 0
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    cdef Rows roomy
+    cdef Problem lent
+    cdef const Rows *one
+    # Behind the pixels of all rows but the last one lies memory of this image: whole vectors may be read there, if not written.
+    if job.spread and problem.multiplier == 1 and not swapped and problem.x_strides[1] >= LANES - job.channels:
+        followed = followed_rows(&job.down)
+    if followed * problem.out_width < (FOLLOWED_BY_MASKS if VECTOR_BYTES == 64 else FOLLOWED):
+        followed = 0
+    else:
+        lent = problem[0]
+        lent.channel_room = LANES - job.channels
+        prepare_rows(&roomy, &lent)
+        roomy.block_vectors = job.block_vectors
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     if problem.element == FLOAT64:
@@ -572,6 +595,10 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         image = begin // problem.out_height
         row = begin % problem.out_height
         rows = min(problem.out_height - row, end - begin)
+        one = job
+        if row < followed:
+            rows = min(rows, followed - row)
+            one = &roomy
         if swapped:
             run_image(
                 job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
@@ -579,7 +606,7 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
             )
         else:
             run_image(
-                job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                one, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
                 row, row + rows, 0, problem.out_width,
             )
         begin += rows

@@ -167,7 +167,7 @@ WORD void limit_outputs(vf32 *row, const Tile *tile, const int columns, const in
 }
 
 /* Whether a part of a vector is stored by one instruction, as all of it. */
-#define MASKS(element) (VECTOR_BYTES == 64 && element == FLOAT32)
+#define MASKS(element) (VECTOR_BYTES == 64 && element != FLOAT64)
 /* What is stored of the last block, out of the registers: a loop is small, and few blocks need it. */
 #define STORE_PARTS(element) \
     static __attribute__((noinline, unused)) void store_parts_##element(const Tile *tile, char *y, const vf32 *sums, ptrdiff_t lanes, int rows, int columns) \
@@ -206,20 +206,11 @@ WORD void store_outputs(
         const char *from = y;
         if (row && row == rows)
             return;
-        if (MASKS(element) && lanes != LANES) {
-#pragma GCC unroll 8
-            for (int column = 0; column < columns; column++) {
-                char *cell = step_to(&from, steps, column);
-                if (where != ANYWHERE || column < stored)
-                    store_row(cell, sums[row * columns + column], lanes, element, 0);
-            }
-            continue;
-        }
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++) {
             char *cell = step_to(&from, steps, column);
             if (where != ANYWHERE || column < stored)
-                store_row(cell, sums[row * columns + column], LANES, element, 1);
+                store_row(cell, sums[row * columns + column], lanes, element, !MASKS(element));
         }
     }
 }
