@@ -12,7 +12,7 @@ cdef extern from "planes.h" nogil:
         PICKED_CHANNELS
     vi32 lanes_between(Py_ssize_t begin, Py_ssize_t end)
     ctypedef struct PlaneStrip:
-        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width
+        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width, ahead
         const vi32 *masks[STRIPS_ACROSS]
         const vi32 *index
         const float *blocks
@@ -43,6 +43,9 @@ cdef enum:
     MASKED_PIECES = 4
     # Tiles of a plane that are placed at a time.
     ROW_TILES = 16
+    # Rows of a strip, at least, before the columns beside it; and rows that it fetches ahead from beyond the second-level cache.
+    ROWS_TOGETHER = 16
+    ROWS_AHEAD = 16
     # Of the input of a plane, that pieces side by side are computed from before the rows below.
     NEAR_BYTES = 16 << 10
     # With fewer rows than these, long runs along them suit the caches better.
@@ -93,12 +96,13 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
 
 
 cdef bint in_strips(const Problem *problem) noexcept nogil:
-    """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide."""
+    """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide, or have strips of several vectors."""
     return (
         problem.element != FLOAT64 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
-        and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1)) and 4 * problem.width * NEAR_ROWS <= NEAR_BYTES
+        and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
+        and (4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[problem.kernel_width][problem.stride_width][1] != NULL)
     )
 
 
@@ -310,6 +314,7 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
     strip.dilation = problem.dilation_width
     strip.width = problem.width
     strip.index = index
+    strip.ahead = ROWS_AHEAD if problem.distance >= BEYOND_SECOND_LEVEL else 0
     strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     while strips[across - 1] == NULL:
@@ -322,7 +327,7 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
         # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
         together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 else 2
-        chunk = problem.out_height if runs == 1 else NEAR_BYTES // (4 * problem.width * problem.stride_height)
+        chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * problem.width * problem.stride_height))
         row = begin
         while row < end:
             image = x + row // problem.out_height * problem.x_strides[0] * 4

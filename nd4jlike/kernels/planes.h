@@ -150,8 +150,9 @@ typedef struct {
     ptrdiff_t begin, end, pad, height;
     /* Bytes. */
     ptrdiff_t x_row, y_row;
-    /* Columns of the last vector that are stored; of narrow planes, columns of the image. */
-    ptrdiff_t lanes, width;
+    /* Columns of the last vector that are stored; of narrow planes, columns of the image. Rows of outputs that strips of
+     * several vectors fetch ahead, with their inputs. */
+    ptrdiff_t lanes, width, ahead;
     /* For each vector side by side: for each tap, of wide planes for each input vector of it, the columns inside the image. */
     const vi32 *masks[STRIPS_ACROSS];
     /* Of narrow planes, for each tap: where the lanes find their column in the rows of both. */
@@ -194,6 +195,17 @@ WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vecto
         return halves_f32(weights[vector * LANES], other[vector * LANES]);
 #endif
     return splat_f32(weights[vector * LANES]);
+}
+
+/* Lines of memory, of inputs or of outputs (`write`): strips read and write less of a page than prefetchers follow. */
+WORD void fetch_run(const char *from, const int bytes, const int write)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < bytes; i += 64)
+        if (write)
+            __builtin_prefetch(from + i, 1, 2);
+        else
+            __builtin_prefetch(from + i, 0, 2);
 }
 
 /* `across` vectors side by side of each of `planes` planes, or pairs of narrow ones, at a time: sums that do not wait for each other. Each input row is
@@ -274,6 +286,14 @@ WORD void strip_of(
                 for (int j = 0; j < pointers; j++)
                     from[j] += strip->x_row;
             }
+            if (across > 1 && strip->ahead)
+#pragma GCC unroll 2
+                for (int p = 0; p < planes; p++) {
+#pragma GCC unroll 2
+                    for (int i = 0; i < stride; i++)
+                        fetch_run(from[p] + (strip->ahead * stride + i) * strip->x_row, stride * across * VECTOR_BYTES, 0);
+                    fetch_run(to[p] + strip->ahead * strip->y_row, across * VECTOR_BYTES, 1);
+                }
             if (out >= strip->begin) {
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++) {
