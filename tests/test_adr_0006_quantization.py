@@ -462,8 +462,8 @@ def test_d9_any_geometry(data):
 def test_d9_d10_square_filters_of_any_width_and_depth(isa):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     rng = np.random.default_rng(11)
-    for case in range(60):
-        k, channels, zero_point = int(rng.choice((3, 5, 7))), int(rng.choice((8, 16, 24, 32, 40, 64, 72, 96, 120, 130))), int(rng.choice((-128, -128, 3)))
+    for case in range(80):
+        k, channels, zero_point = int(rng.choice((3, 4, 5, 7))), int(rng.choice((8, 16, 24, 32, 40, 64, 72, 96, 120, 130))), int(rng.choice((-128, -128, 3)))
         stride = int(rng.choice((1, 2)))
         dilation = int(rng.choice((1, 1, 2, 3))) if stride == 1 else 1
         size = tuple(int(v) for v in (rng.integers(1, 12), rng.choice((4, 5, 7, 9, 14, 15, 31, 70))))
@@ -560,7 +560,7 @@ def test_d9_d10_columns_in_parts(isa, channels):
 
 
 @every_isa
-@pytest.mark.parametrize("kernel", [5, 7])
+@pytest.mark.parametrize("kernel", [4, 5, 7])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_d9_d10_large_filters_and_columns_in_parts(isa, kernel, stride):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.

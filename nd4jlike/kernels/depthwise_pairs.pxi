@@ -1,5 +1,6 @@
-# int8 and uint8 by pairs: filters of 3x3, 5x5 and 7x7 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
-# this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows (`window.h`) on this walk.
+# int8 and uint8 by pairs: filters of 3x3, 5x5, 7x7 and, by steps of 2, 4x4, whose channels lie side by side, one output channel each. `pairs.h` has the tile
+# and says how it works; this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows
+# (`window.h`) on this walk.
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); where windows share few inputs, outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
@@ -230,7 +231,9 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
     if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
         return prepare_apart(job, problem)
-    if (job.taps != 3 and job.taps != 5 and job.taps != 7) or job.stride > 2 or (job.stride == 2 and job.taps == 7 and not SLIDES):
+    if job.stride > 2 or (not 3 <= job.taps <= 5 and job.taps != 7):
+        return prepare_apart(job, problem)
+    if (job.taps == 4 and job.stride == 1) or (job.taps == 7 and job.stride == 2 and not SLIDES):
         return prepare_apart(job, problem)
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False

@@ -1,6 +1,6 @@
 /* The register tile of int8 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
  *
- * A filter of 3x3, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
+ * A filter of 3x3, 4x4, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
  * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, bytes.h) in
  * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2.
  */
@@ -149,7 +149,7 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
 }
 
 /* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last ones are of the first two taps of each of two columns. */
-WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 : 3; }
+WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 : taps; }
 
 /* Adds a cell, at column `column` of the tile, to all outputs that have it as one of their taps 0, step .. */
 WORD void pairs_add(
@@ -209,7 +209,7 @@ WORD void pairs_sums(
     pairs_cells(first, second, weights, out, all - out, quad, count, sums, taps, 1, stride, rows, columns);
     if (!(edges & OUTSIDE_RIGHT))
         pairs_cells(first, second, weights, all - out, all, quad, count, sums, taps, 1, stride, rows, columns);
-    if (taps == 3 || edges & OUTSIDE_PAIRS)
+    if (taps < 5 || edges & OUTSIDE_PAIRS)
         return;
     /* Cells of two columns reach one more. */
     const int step = taps == 5 ? 2 : 1, outside = taps == 5 ? out - 1 : out;
@@ -225,7 +225,7 @@ WORD void pairs_sums(
 WORD int pairs_edges(const PairsStrip *strip, ptrdiff_t first, const int taps, const int stride, const int columns)
 {
     const ptrdiff_t from = first * stride, to = (first + columns - 1) * stride + taps, out = taps / 2;
-    if (!WINDOWS || stride > 1 || taps == 3 || !strip->zeros)
+    if (!WINDOWS || stride > 1 || taps < 5 || !strip->zeros)
         return 0;
     return strip->edges | (from + out <= strip->least_first ? OUTSIDE_LEFT : 0) | (to - out >= strip->largest_end ? OUTSIDE_RIGHT : 0);
 }
@@ -340,7 +340,7 @@ PAIRS_SUMS(7, 1)
 
 WORD void pairs_tile(
     const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int rows, const int columns,
-    const int rescaling)
+    int rescaling)
 {
     /* As many sums at a time as registers hold. */
     const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1, edges = pairs_edges(strip, first, taps, stride, columns);
@@ -350,7 +350,7 @@ WORD void pairs_tile(
 #pragma GCC unroll 4
     for (int quad = 0; quad < QUADS; quad += count) {
 #if VECTOR_BYTES == 32
-        if (taps > 3)
+        if (taps > 4)
             (taps == 7 ? pairs_sums_7_1 : stride == 1 ? pairs_sums_5_1 : pairs_sums_5_2)(strip, first * stride * PAIR_BYTES, quad, sums);
         else
 #endif
@@ -434,7 +434,7 @@ static __attribute__((noinline)) void slide_quads(const PairsStrip *strip, vi32 
     }
 }
 
-WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling)
+WORD void slide_row(const PairsStrip *strip, int8_t *y, int rescaling)
 {
     vi32 all[SLIDE_COLUMNS * QUADS];
     slide_quads(strip, all);
@@ -457,7 +457,7 @@ WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling)
 }
 #else
 enum { SLIDES = 0, SLIDE_COLUMNS = 1 };
-WORD void slide_row(const PairsStrip *strip, int8_t *y, const int rescaling) { (void)strip, (void)y, (void)rescaling; }
+WORD void slide_row(const PairsStrip *strip, int8_t *y, int rescaling) { (void)strip, (void)y, (void)rescaling; }
 #endif
 
 /* A row of tiles with tiles of their own for a last row and of three columns, as many of those at the end as leave nothing to compute twice. Each tile is a
@@ -483,16 +483,20 @@ WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, con
             (taps == 5 ? pairs_narrow_5 : pairs_narrow_7)(strip, first, y);
             first += PAIRS_COLUMNS - 1;
         } else {
-            (count == 1 ? taps == 5 ? pairs_low_5 : pairs_low_7 : taps == 5 ? pairs_whole_5 : pairs_whole_7)(strip, least(first, columns - PAIRS_COLUMNS), y);
+            (count == 1 ? taps == 5 ? pairs_low_5 : pairs_low_7 : taps == 5 ? pairs_whole_5 : pairs_whole_7)(
+                strip, least(first, columns - PAIRS_COLUMNS), y);
             first += PAIRS_COLUMNS;
         }
 }
 #else
-WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps) { (void)strip, (void)y, (void)count, (void)taps; }
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps)
+{
+    (void)strip, (void)y, (void)count, (void)taps;
+}
 #endif
 
 /* `count` rows of outputs. The last tile of a row may compute some of them again. */
-WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, const int rescaling, const int exact)
+WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, int rescaling, const int exact)
 {
     const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
     ptrdiff_t row = 0;
@@ -541,40 +545,46 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
     { \
         pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, WINDOWS && stride == 1 && rescaling != OTHERWISE); \
     }
+#define PAIRS_KERNELS(taps, stride) PAIRS_KERNEL(taps, stride, OTHERWISE) PAIRS_KERNEL(taps, stride, BY_SCALE)
+PAIRS_KERNELS(5, 1)
+PAIRS_KERNELS(5, 2)
+PAIRS_KERNELS(7, 1)
 #if WINDOWS
 /* Those of 3x3 are in window.h. */
-#define PAIRS_KERNELS_3(rescaling)
+PAIRS_KERNELS(4, 2)
+PAIRS_KERNELS(7, 2)
 #define PAIRS_CHOICE_3(rescaling) {0, 0}
-#define PAIRS_KERNELS_7(rescaling) PAIRS_KERNEL(7, 1, rescaling) PAIRS_KERNEL(7, 2, rescaling)
 #define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, pairs_7_2_##rescaling}
 #else
-#define PAIRS_KERNELS_3(rescaling) PAIRS_KERNEL(3, 1, rescaling) PAIRS_KERNEL(3, 2, rescaling)
+/* One text for all ways of rescaling: of those whose sums are no function of their own. It is smaller, and faster besides. */
+#define PAIRS_SHARED(taps, stride) \
+    static __attribute__((noinline, noclone, unused)) void pairs_##taps##_##stride(PairsStrip *strip, ptrdiff_t count, int rescaling) \
+    { \
+        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, 0); \
+    } \
+    static __attribute__((unused)) void pairs_##taps##_##stride##_OTHERWISE(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        pairs_##taps##_##stride(strip, count, OTHERWISE); \
+    } \
+    static __attribute__((unused)) void pairs_##taps##_##stride##_BY_SCALE(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        pairs_##taps##_##stride(strip, count, BY_SCALE); \
+    }
+PAIRS_SHARED(3, 1)
+PAIRS_SHARED(3, 2)
+PAIRS_SHARED(4, 2)
 #define PAIRS_CHOICE_3(rescaling) {pairs_3_1_##rescaling, pairs_3_2_##rescaling}
-#define PAIRS_KERNELS_7(rescaling) PAIRS_KERNEL(7, 1, rescaling)
 #define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, 0}
 #endif
-#define PAIRS_KERNELS(rescaling) \
-    PAIRS_KERNELS_3(rescaling) \
-    PAIRS_KERNEL(5, 1, rescaling) \
-    PAIRS_KERNEL(5, 2, rescaling) \
-    PAIRS_KERNELS_7(rescaling)
-PAIRS_KERNELS(OTHERWISE)
-#if FUSED
-PAIRS_KERNELS(BY_SCALE)
-#endif
 
-#define PAIRS_CHOICE(rescaling) {PAIRS_CHOICE_3(rescaling), {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, PAIRS_CHOICE_7(rescaling)}
+#define PAIRS_CHOICE(rescaling) \
+    {PAIRS_CHOICE_3(rescaling), {0, pairs_4_2_##rescaling}, {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, PAIRS_CHOICE_7(rescaling)}
 
 /* By a line is by a scale that none of the QUADS goes by, and two lines are told apart by their constants. */
 WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
 {
-    static const PairsKernel table[][3][2] = {
-        PAIRS_CHOICE(OTHERWISE),
-#if FUSED
-        PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE), PAIRS_CHOICE(BY_SCALE),
-#endif
-    };
-    return table[rescaling][taps / 2 - 1][stride - 1];
+    static const PairsKernel table[2][4][2] = {PAIRS_CHOICE(OTHERWISE), PAIRS_CHOICE(BY_SCALE)};
+    return table[rescaling != OTHERWISE][taps == 7 ? 3 : taps - 3][stride - 1];
 }
 
 #endif
