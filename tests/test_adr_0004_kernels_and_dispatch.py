@@ -178,3 +178,20 @@ def test_d9_no_python_in_kernels(text):
     for header in re.findall(r"^(?:cdef|cpdef|def) .*?:$", source, re.MULTILINE | re.DOTALL):
         assert "(" not in header or "export(" in header or header.endswith(" noexcept nogil:"), header
     assert not re.search(r"malloc|calloc|realloc|memalign|with gil", source)
+
+
+def shown_by_sysfs(level):
+    """Bytes of the data or unified cache of a level of the first core; None where sysfs does not tell."""
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        if (path / "level").read_text().strip() == str(level) and (path / "type").read_text().strip() != "Instruction":
+            return int((path / "size").read_text().strip().removesuffix("K")) * 1024
+    return None
+
+
+@pytest.mark.parametrize(("level", "least"), [(2, 1 << 18), (3, 1 << 22)])
+def test_d10_caches_as_the_system_shows_them(level, least):
+    """D10: the second- and last-level cache that one core reaches, as the processor describes them (cpuid on x86-64) and Linux's sysfs shows them."""
+    shown = shown_by_sysfs(level)
+    if shown is None:
+        pytest.skip(f"sysfs shows no cache of level {level}")
+    assert cpu.caches()[level - 2] == max(shown, least)

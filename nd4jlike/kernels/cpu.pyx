@@ -50,7 +50,7 @@ def caches():
     Returns
     -------
     (int, int)
-        Bytes of the second-level and of the last-level cache; 256 KiB and 4 MiB where the system does not tell, or tells less.
+        Bytes of the second-level and of the last-level cache that one core reaches; 256 KiB and 4 MiB where nobody tells, or tells less.
 
     Examples
     --------
