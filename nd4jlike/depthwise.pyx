@@ -40,6 +40,12 @@ DISTANCES = {
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
+    # A last-level cache of 100 MB is shared by many: no more of it counts, at its edge and beyond.
+    EDGE_BYTES = 6720 << 10
+    MEMORY_BYTES = 35 << 20
+    # Behind a smaller second-level cache than that, pixels of less than so many bytes are not fetched ahead.
+    DEEP_BYTES = 2 << 20
+    NARROW_BYTES = 512
     CACHED_LAUNCHES = 64
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
     NANOSECONDS_PER_THREAD = 20000
@@ -596,6 +602,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             problem.result = SUMS if self._quantization.output is None else REALS if self._quantization.output == "float32" else QUANTIZED
             problem.widest_weight = self._widest_weight
         problem.distance = distance_of(source.length * source.itemsize + target.length * target.itemsize)
+        problem.fetched_pixel = 0 if second_level_bytes() >= DEEP_BYTES else NARROW_BYTES
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -791,8 +798,8 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
     """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too, and pages fall unevenly into the second-level one."""
-    if nbytes > last_level_bytes() // 16:
-        return IN_MEMORY if nbytes > last_level_bytes() // 3 else CACHE_EDGE
+    if nbytes > min(last_level_bytes() // 3, EDGE_BYTES):
+        return IN_MEMORY if nbytes > min(last_level_bytes() // 3 * 2, MEMORY_BYTES) else CACHE_EDGE
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
 
 

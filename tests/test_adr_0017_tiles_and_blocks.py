@@ -412,9 +412,9 @@ SECOND_LEVEL, LAST_LEVEL = cpu.caches()
 
 @functools.lru_cache(1)
 def two_images_in_memory(channels, dtype):
-    """Twice the same image, together half as large as the last-level cache and a little more; few numbers, over and over."""
+    """Twice the same image, together two thirds of the last-level cache or 35 MiB and a little more; few numbers, over and over."""
     width = 22
-    height = LAST_LEVEL // 2 // (2 * width * channels * dtype.itemsize) + 8
+    height = min(LAST_LEVEL // 3 * 2, 35 << 20) // (2 * width * channels * dtype.itemsize) + 8
     return np.repeat(np.resize(random((99_991,)).astype(dtype), (1, height, width, channels)), 2, axis=0)
 
 
@@ -486,12 +486,14 @@ def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, pad
 
 @every_isa
 def test_d8_the_edge_of_the_last_level_cache(isa):
-    """D8: in caches, beyond the second-level cache (more than half of it), at the edge of the last-level cache (more than a sixteenth of it)."""
+    """D8: at the edge of the last-level cache (more than a third of it, or than 6720 KiB) or in memory (more than two thirds, or than 35 MiB)."""
     plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)
-    near = "beyond the second-level cache" if SECOND_LEVEL // 2 < LAST_LEVEL // 16 else "in caches"
-    for share, place in ((16, near), (15, "at the edge of the last-level cache"), (3, "at the edge of the last-level cache"), (2, "in memory")):
-        d = plan.input_descriptor((1, 1, LAST_LEVEL // share // 32, 4))
-        assert plan.explain(d).endswith(f"inputs and outputs {place}"), share
+    edge, memory = min(LAST_LEVEL // 3, 6720 << 10), min(LAST_LEVEL // 3 * 2, 35 << 20)
+    near = "beyond the second-level cache" if edge // 32 * 32 > SECOND_LEVEL // 2 else "in caches"
+    places = ((edge, near), (edge + 32, "at the edge of the last-level cache"), (memory, "at the edge of the last-level cache"), (memory + 32, "in memory"))
+    for nbytes, place in places:
+        d = plan.input_descriptor((1, 1, nbytes // 32, 4))
+        assert plan.explain(d).endswith(f"inputs and outputs {place}"), nbytes
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

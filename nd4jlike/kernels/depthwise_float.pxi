@@ -247,7 +247,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     crowded = not double and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
     # Blocks of a pixel that are less than a line would fetch each line several times.
     job.fetches = (
-        problem.distance == IN_MEMORY and job.lanes * job.itemsize >= LINE_BYTES and not job.spread and job.down.phases == 1 and job.across.phases == 1
+        problem.distance == IN_MEMORY and not (0 <= job.across.x < problem.fetched_pixel) and job.lanes * job.itemsize >= LINE_BYTES and not job.spread
+        and job.down.phases == 1 and job.across.phases == 1
     )
     job.split = (
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE

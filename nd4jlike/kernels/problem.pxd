@@ -57,6 +57,8 @@ cdef struct Problem:
     Py_ssize_t lead
     # IN_CACHE to IN_MEMORY. Decides on the order of work, not on results.
     int distance
+    # Where that is in memory, shorter pixels are not fetched ahead, bytes: prefetchers follow them.
+    Py_ssize_t fetched_pixel
 
     # Written by Family.pack.
     const void *packed
