@@ -235,7 +235,12 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     if shape == () and all(out is None for out in outs):
         return ufunc(*[_numpy(x) for x in inputs], where=_numpy(where), **kwargs)
     model = next((x for x in given if isinstance(x, NdArray) and x.shape == shape), None)
-    made = [None] * ufunc.nout if all(out is not None for out in outs) and outs else _new(ufunc, given[:-1], shape, kwargs, model, where is not True)
+    made: list[Any]
+    if outs and all(out is not None for out in outs):
+        made = [None] * ufunc.nout
+    else:
+        full = _broadcast(shape, *[np.shape(out) for out in outs if out is not None])  # what is given may be larger
+        made = _new(ufunc, given[:-1], full, kwargs, model if full == shape else None, where is not True)
     results = tuple(new if old is None else old for old, new in zip(outs or [None] * ufunc.nout, made, strict=True))
 
     blocked = next((out for out in results if isinstance(out, NdArray) and out.descriptor.inner_blocks), None)

@@ -231,6 +231,18 @@ cdef object operate_in_place(object ufunc, object a, object b):
     return ufunc(a, b, out=(a,)) if found is NotImplemented else found
 
 
+cdef object short_power(NdArray x, object exponent):
+    """The ufunc of one operand that NumPy's `**` takes for this exponent; None where it takes `power`."""
+    if type(exponent) is int and exponent == 2:
+        return np.square
+    if x.descriptor.dtype.kind == "f":
+        if type(exponent) is int and exponent == -1:
+            return np.reciprocal
+        if type(exponent) is float and exponent == 0.5:
+            return np.sqrt
+    return None
+
+
 cdef object compare(object ufunc, object a, object b):
     """Equality; what has no common type is not equal, as Python has it."""
     try:
@@ -368,13 +380,17 @@ cdef class _Operators:
         return operate(np.divmod, other, self)
 
     def __pow__(self, other, modulo):
-        return NotImplemented if modulo is not None else operate(POWER, self, other)
+        short = short_power(self, other)
+        if modulo is not None:
+            return NotImplemented
+        return operate(POWER, self, other) if short is None else short(self)
 
     def __rpow__(self, other, modulo):
         return NotImplemented if modulo is not None else operate(POWER, other, self)
 
     def __ipow__(self, other):
-        return operate_in_place(POWER, self, other)
+        short = short_power(self, other)
+        return operate_in_place(POWER, self, other) if short is None else short(self, out=(self,))
 
     def __neg__(self):
         return np.negative(self)

@@ -476,6 +476,10 @@ def test_d8_masks_outputs_broadcasts(d, data):
         assert first is quotient
         assert same(second, values % 3)
         assert same(quotient.to_numpy(), values // 3)
+        taller = np.zeros((2, *d.shape), values.dtype)
+        first, second = np.divmod(x, values.dtype.type(3), out=(taller, None))
+        assert first is taller
+        assert same(second, np.stack([values % 3, values % 3]))
     if values.dtype.kind == "f":
         for found, expected in zip(np.frexp(x), np.frexp(values), strict=True):
             assert same(found, expected)
@@ -836,6 +840,24 @@ def test_d14_operators(d):
                     assert same(found, expected)
         for op in (operator.neg, operator.pos, operator.abs, *([operator.invert] if d.dtype.kind == "i" else [])):
             assert same(op(x), op(values))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint32", "bool"])
+def test_d14_powers_are_those_of_the_operator(dtype):
+    """D14: `**` those that NumPy's operator takes (`square` for 2, of floats `reciprocal` for -1 and `sqrt` for 0.5)."""
+    for d in (ShapeDescriptor.from_tag((2, 17), "aB8b", dtype), ShapeDescriptor.paddedBufferDescriptor(dtype, "c", (2, 17), (1, 3), (0, 1))):
+        x, memory = dirty(d)
+        values, before = x.to_numpy().copy(), cells(memory, d)
+        with np.errstate(all="ignore"):
+            for exponent in (2, 0.5, 2.0, 3, 0, np.float32(0.5), *((-1, -1.0) if d.dtype.kind == "f" else ())):
+                assert same(x**exponent, values**exponent), exponent
+            for exponent in (2, 0.5, -1) if d.dtype.kind == "f" else () if dtype == "bool" else (2,):
+                y = x
+                y **= exponent
+                values **= exponent
+                assert y is x
+                assert same(x.to_numpy(), values), exponent
+        assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)], equal_nan=True)
 
 
 def test_d14_no_hash_and_no_order_with_strangers():
