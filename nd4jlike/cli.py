@@ -87,8 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     > first element   . padding (halo)
     0
     """
-    if sys.stderr is None:  # closed; what follows writes to it
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed; what follows writes to it
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     arguments = _parser().parse_args(argv)
     if argv is None and arguments.foreign_code:
         return _supervised(lambda: _run(arguments))

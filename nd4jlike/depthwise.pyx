@@ -325,7 +325,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             self._ignores_padding = "some weights are not finite"
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
-        self.isa = dispatch.chosen() if isa is None else isa
+        self.isa = dispatch.downwards(isa)[0]
         cdef bint few = isa is None and not forced_isa()[0] and data_format == "NHWC" and has_few_channels(self._readings[0], self._element)
         for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)

@@ -411,7 +411,11 @@ cdef tuple checked_axes(object axes, int rank):
 cdef tuple checked_blocks(object inner_blocks, int rank):
     cdef list blocks = []
     run = 1
-    for pair in inner_blocks:
+    try:
+        pairs = () if inner_blocks is None else tuple(inner_blocks)
+    except TypeError:
+        raise LayoutError(f"inner_blocks is {inner_blocks!r}, it must hold pairs (axis, size)", ShapeStatus.INCORRECT_BLOCKS) from None
+    for pair in pairs:
         numbers = as_sizes(pair, "inner_blocks")
         if len(numbers) != 2 or not 0 <= numbers[0] < rank or numbers[1] < 1:
             raise LayoutError(f"inner block {pair!r} is not (axis, size) with 0 <= axis < {rank} and size >= 1", ShapeStatus.INCORRECT_BLOCKS)

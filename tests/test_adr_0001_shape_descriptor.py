@@ -675,6 +675,7 @@ def test_d20_other_arguments():
         (lambda: ShapeDescriptor("float32", "c", (1, 2), axes=(0, 0)), ShapeStatus.INCORRECT_RANK),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((2, 4),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((0, 0),)), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=8), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), paddings=(1, 1), padding_offsets=(1, 1)), ShapeStatus.OUT_OF_BUFFER),
         (lambda: ShapeDescriptor("float32", "c", (2,), (1,), paddings=(1,), padding_offsets=(1,)), ShapeStatus.OUT_OF_BUFFER),
     ):

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nd4jlike import DepthwiseConv2d
 from nd4jlike.errors import IsaError
 from nd4jlike.kernels import cpu, dispatch
 
@@ -119,6 +121,8 @@ def test_d7_unknown(monkeypatch):
     """D7: what was asked, why not (unknown, not compiled, not supported by this machine)."""
     with pytest.raises(IsaError, match=r"^isa='mmx': unknown; available: baseline"):
         dispatch.load("depthwise", "mmx")
+    with pytest.raises(IsaError, match=r"^isa=512: unknown; available: baseline"):
+        DepthwiseConv2d(np.ones((3, 3, 4, 1), np.float32), isa=512)
     monkeypatch.setenv("ND4JLIKE_ISA", "mmx")
     with pytest.raises(IsaError, match=r"^ND4JLIKE_ISA=mmx: unknown; available: baseline"):
         dispatch.load("depthwise")

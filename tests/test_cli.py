@@ -235,6 +235,13 @@ def test_d9_nobody_reads_errors(arguments):
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(("describe", "c", "2,3"), 0), (("info", "--json"), 0), (("describe", "c", "a"), 2)])
+def test_d9_closed_output(arguments, code):
+    """D9: The code is the same where standard output is closed; errors are one line without a traceback."""
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "nd4jlike", *arguments], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, 1 if code else 0), done.stderr
+
+
 def test_d10_numbers_that_json_has_not(capsys):
     """D10: `--json` prints one JSON document, infinities and NaN as text."""
     cli._print_json({"a": [1.5, float("inf")], "b": {"c": float("nan")}, "d": None})
