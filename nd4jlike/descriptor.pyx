@@ -466,6 +466,25 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
     inner_blocks : tuple of (int, int), optional
         Axis and size of each inner block, outermost first. Strides are then those between outer blocks.
 
+    Attributes
+    ----------
+    dtype : numpy.dtype or bfloat16
+        Element type.
+    order : str
+        ``'f'`` where the memory order is that of 'f' and not that of 'c' too, else ``'c'``; as given below two axes.
+    shape, strides : tuple of int
+        Logical extents; distance between neighbours, between outer blocks on a blocked axis.
+    paddings, padding_offsets : tuple of int
+        Padding of each axis, in total and before the first element.
+    padded_shape : tuple of int
+        Extents of the hosting buffer: shape and paddings, rounded up to whole blocks.
+    inner_blocks : tuple of (int, int)
+        Axis and size of each inner block, outermost first.
+    axes : tuple of int
+        Axes in memory order, slowest first.
+    ews : int
+        Element-wise stride, 0 where it varies.
+
     Raises
     ------
     LayoutError

@@ -313,6 +313,15 @@ cdef class NdArray(_Operators):
         Memory to wrap, zero-copy: anything that exports one contiguous run of bytes, such as `bytearray`, `mmap`, a dense
         NumPy array, or the `buffer` of another array. Default: new memory, zeroed, aligned to 64 bytes at element (0, .., 0).
 
+    Attributes
+    ----------
+    descriptor : ShapeDescriptor
+        Where each element lives.
+    buffer : Buffer
+        The whole allocation, which views share.
+    readonly : bool
+        Whether writing elements is refused.
+
     Raises
     ------
     LayoutError

@@ -96,6 +96,15 @@ def test_d3_public_names(name):
                     assert inspect.getdoc(getattr(obj, member)), f"{public_name}.{member}"
 
 
+@pytest.mark.parametrize("cls", [nd.ShapeDescriptor, nd.NdArray, nd.Buffer, nd.DepthwiseConv2d])
+def test_d3_attributes(cls):
+    """D3: Every public name has a docstring: attributes that cannot carry one are told by that of their class."""
+    told = {name.strip() for names in re.findall(r"^    (\w[\w, ]*) : ", cls.__doc__.partition("Attributes\n")[2], re.MULTILINE) for name in names.split(",")}
+    silent = {name for name, found in vars(cls).items() if not name.startswith("_") and not callable(found) and not inspect.getdoc(found)}
+    assert silent
+    assert silent <= told, silent - told
+
+
 def test_d3_the_package_lists_what_it_offers():
     """D3: Every public name is in `__all__` of the package."""
     seen = {name for name in vars(nd) if not name.startswith("_") and not inspect.ismodule(getattr(nd, name))}
