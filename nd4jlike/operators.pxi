@@ -32,19 +32,20 @@ cdef dict _results = {}  # ufunc and types of its operands: the element type of 
 cdef object plain_call(object ufunc, tuple inputs, object out):
     """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, plain ones also beside
     what NumPy broadcasts to them, numbers. NotImplemented: another call."""
-    cdef bint tailed
+    cdef bint tailed, spread = False
     cdef NdArray model = None, target
     cdef list views = [], types = [ufunc]
     if ufunc.nout != 1 or ufunc.signature is not None:
         return NotImplemented
     for x in inputs:
-        if isinstance(x, NdArray):
+        if isinstance(x, NdArray) and (model is None or outgrows(&(<NdArray> x).descriptor.layout, &model.descriptor.layout)):
             model = x
-            break
     for x in inputs:
         if isinstance(x, NdArray):
             if not is_simple(x, model):
-                return NotImplemented
+                if not is_simple(x, None) or (<NdArray> x).descriptor.layout.block_count or not is_broadcast(x.shape, &model.descriptor.layout):
+                    return NotImplemented
+                spread = True
             types.append((<NdArray> x).descriptor.dtype)
             views.append(elements(x))
         elif type(x) is int or type(x) is float:
@@ -76,7 +77,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
                 _results.clear()
             _results[key] = dtype
     tailed = has_tail(&model.descriptor.layout)
-    if tailed or has_short_rows(&model.descriptor.layout):
+    if tailed or (not spread and has_short_rows(&model.descriptor.layout)):
         found = computed_through(ufunc, inputs, model, out, dtype)
         if tailed or found is not NotImplemented:
             return found
@@ -200,6 +201,11 @@ cdef bint is_broadcast(tuple shape, const Layout *layout):
         if shape[i] != layout.shape[lead + i] and shape[i] != 1:
             return False
     return True
+
+
+cdef bint outgrows(const Layout *a, const Layout *b) noexcept:
+    """Whether a result can have the shape of `a` only, if it has one of the two."""
+    return a.rank > b.rank or (a.rank == b.rank and a.length > b.length)
 
 
 cdef bint same_extents(const Layout *a, const Layout *b) noexcept:

@@ -467,6 +467,11 @@ def test_d8_masks_outputs_broadcasts(d, data):
         assert same(out.to_numpy(), np.add(values, row, out=values.copy(), where=np.asarray(where)))
         assert np.array_equal(cells(memory, layout)[outside(layout)], before[outside(layout)])
     assert same(np.add(x, column), values + column)
+    for part in (row, column):
+        given, _ = dirty(ShapeDescriptor.paddedBufferDescriptor(values.dtype, "c", part.shape, (2,) * part.ndim, (1,) * part.ndim), part)
+        for ours, theirs in ((x + given, values + part), (given + x, part + values)):
+            assert same(ours, theirs)
+            assert part.shape == d.shape or ours.descriptor == (x + part).descriptor
     assert same(np.add(column, x[None]), column + values[None])
     if values.dtype.kind in "iu":
         for found, expected in zip(np.divmod(x, 3), np.divmod(values, 3), strict=True):
