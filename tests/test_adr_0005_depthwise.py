@@ -876,6 +876,7 @@ def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
     for batch, width, pitches in ((1, 32, (272, 272)), (1, 33, (256, 272)), (2, 32, (256, 272)), (3, 32, (256, 256))):
         d = plan.input_descriptor((batch, 32, width, 256) if data_format == "NHWC" else (batch, 256, 32, width))
         assert tuple(each.strides[data_format.index("W")] for each in (d, plan.output_descriptor(d))) == pitches
+    assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
 
 
 def test_d12_output_descriptor():
