@@ -68,6 +68,9 @@ WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 WORD vbytes words_swapped(void) { return (vbytes)_mm512_set4_epi32(0x0D0C0F0E, 0x09080B0A, 0x05040706, 0x01000302); }
 #define ODD_WORDS 0xCCCCCCCCCCCCCCCCull
 WORD vi16 low_words(vi32 a, vi32 b) { return (vi16)_mm512_mask_shuffle_epi8((__m512i)a, ODD_WORDS, (__m512i)b, (__m512i)words_swapped()); }
+/* Neighbours, where a byte of another vector is to take the place of one. */
+WORD vbytes bytes_swapped(void) { return (vbytes)_mm512_set4_epi32(0x0E0F0C0D, 0x0A0B0809, 0x06070405, 0x02030001); }
+#define ODD_BYTES 0xAAAAAAAAAAAAAAAAull
 /* Of fours, by turns. */
 WORD vbytes in_twos(vbytes value)
 {

@@ -462,9 +462,8 @@ cdef void pack_pairs(
                             column = entry % job.groups * GROUP + tap
                             down = entry // job.groups
                         elif job.window and job.stride == 1:
-                            # Which pair comes first: see WINDOW_CELLS.
-                            down = -row if (quad % 2 == 0) == (tap < 2) else 2 - row
-                            down += tap % 2
+                            # The newer pair first.
+                            down = tap % 2 - row + (2 if tap < 2 else 0)
                         elif job.window:
                             # See WINDOW_TWO: the second column of two has words of even and of odd channels, and lends its lowest row to the first one.
                             down = 2 if tap > 1 else 1 - tap

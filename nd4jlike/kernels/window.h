@@ -3,8 +3,8 @@
  * Two rows of the input come in at a time, column by column; what lies above is in first-level cache, where the newer rows take its place. Where the filter
  * steps by 1, that is a pair of rows, too: both make cells of four rows, which serve two rows of outputs. Where it steps by 2, it is one row, and two columns
  * are taken at a time: their cells are the three rows of the first one and the lowest of the second one, whose other two rows are a product of their own.
- * Reading memory limits this as much as arithmetic does: so the constants of all sums stay in registers, too, and instructions are named where a compiler
- * copies more than it has to.
+ * Two columns of outputs are computed at a time, one of the QUADS after another: what is read for its sums, weights and constants, serves both, which is half
+ * of what is read at all. Instructions are named where a compiler copies more than it has to.
  */
 #ifndef ND4JLIKE_WINDOW_H
 #define ND4JLIKE_WINDOW_H
@@ -88,20 +88,20 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
     /* One after another, not from a common origin. */ \
     __asm__("" : "+r"(x0), "+r"(x1), "+r"(ring));
 
-/* Its cells, where the filter steps by 1: the newer pair, and the one above, which it replaces. QUADS 0 and 2 have the even channels, the one above first,
- * 1 and 3 the odd ones, the newer pair first: then narrowing leaves the channels in order. */
+/* Its pairs, of the even channels and of the odd ones; its cells, where the filter steps by 1: the newer pair and the one above, which it replaces. QUADS 0
+ * and 2 have the even channels, 1 and 3 the odd ones: narrowed, they are every other byte, and the odd ones take the places between. */
 #define WINDOW_PAIR(upper, lower, pair) \
-    __asm__("vpunpcklbw %3, %2, %0\n\tvpunpckhbw %3, %2, %1" : "=&v"(pair[0]), "=v"(pair[1]) : "v"(upper), "v"(lower));
+    __asm__("vmovdqa64 %2, %0\n\tvpshufb %4, %3, %0%{%5%}\n\tvpshufb %4, %2, %1%{%6%}" \
+            : "=&v"(pair[0]), "=&v"(pair[1]) : "v"(upper), "1"(lower), "v"(swapped), "Yk"(odd), "Yk"(even));
 #define WINDOW_CELLS(window, cells, inside, some) \
     if ((inside) || (PARTED && ring < last)) { \
         vbytes upper, lower, pair[2]; \
         WINDOW_BYTES(upper, lower, inside, some) \
         WINDOW_PAIR(upper, lower, pair) \
-        __asm__("vmovdqu64 (%6), %0\n\tvmovdqu64 (%6), %1\n\tvmovdqu64 64(%6), %2\n\tvmovdqu64 64(%6), %3\n\t" \
-                "vpshufb %7, %4, %0%{%8%}\n\tvpshufb %7, %4, %1%{%9%}\n\tvpshufb %7, %5, %2%{%8%}\n\tvpshufb %7, %5, %3%{%9%}\n\t" \
+        __asm__("vpunpcklwd (%6), %4, %0\n\tvpunpcklwd 64(%6), %5, %1\n\tvpunpckhwd (%6), %4, %2\n\tvpunpckhwd 64(%6), %5, %3\n\t" \
                 "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
                 : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
-                : "v"(pair[0]), "v"(pair[1]), "r"(ring), "v"(swapped), "Yk"(odd), "Yk"(even) \
+                : "v"(pair[0]), "v"(pair[1]), "r"(ring) \
                 : "memory"); \
     } else \
         __asm__ volatile("vmovdqu64 %4, %0\n\tvmovdqu64 %4, %1\n\tvmovdqu64 %4, %2\n\tvmovdqu64 %4, %3" \
@@ -123,133 +123,149 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
         vbytes upper, lower, next_upper, next_lower; \
         WINDOW_COLUMN(upper, lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
         WINDOW_COLUMN(next_upper, next_lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
-        __asm__("vpunpcklbw (%8), %6, %0\n\tvpunpckhbw (%8), %6, %2\n\tvpunpcklbw %10, %9, %1\n\tvpunpckhbw %10, %9, %3\n\t" \
-                "vpunpcklbw 64(%8), %7, %4\n\tvpunpckhbw 64(%8), %7, %5\n\tvmovdqu64 %9, (%8)\n\tvmovdqu64 %10, 64(%8)\n\t" \
-                "vmovdqa64 %0, %6\n\tvmovdqa64 %2, %7\n\t" \
-                "vpshufb %11, %1, %0%{%12%}\n\tvpshufb %11, %6, %1%{%13%}\n\tvpshufb %11, %3, %2%{%12%}\n\tvpshufb %11, %7, %3%{%13%}" \
+        __asm__("vpunpcklbw 64(%8), %7, %4\n\tvpunpckhbw 64(%8), %7, %5\n\tvmovdqu64 (%8), %7\n\tvmovdqu64 %9, (%8)\n\tvmovdqu64 %10, 64(%8)\n\t" \
+                "vmovdqa64 %6, %0\n\tvpshufb %11, %7, %0%{%12%}\n\tvpshufb %11, %6, %7%{%13%}\n\t" \
+                "vmovdqa64 %9, %2\n\tvpshufb %11, %10, %2%{%12%}\n\tvmovdqa64 %10, %6\n\tvpshufb %11, %9, %6%{%13%}\n\t" \
+                "vpunpcklwd %6, %7, %1\n\tvpunpckhwd %6, %7, %3\n\tvmovdqa64 %0, %7\n\tvpunpcklwd %2, %7, %0\n\tvpunpckhwd %2, %7, %2" \
                 : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]), "=&v"(words[0]), "=&v"(words[1]), "+v"(upper), "+v"(next_upper) \
                 : "r"(above), "v"(lower), "v"(next_lower), "v"(swapped), "Yk"(odd), "Yk"(even) \
                 : "memory"); \
     }
 
-/* One of the QUADS sums of each row: the bias and the products of the first two columns; later that of the third one, and what makes bytes of the sum.
- * Weights lie for `packed` rows and are read where they are used. */
-#define WINDOW_WEIGHT(place) "vpdpbusd %c[weights]+" place "(%[block]), "
-#define WINDOW_OPERANDS(quad, column, packed) \
+/* One of the QUADS sums of each row, at one column of outputs or at two: the bias and the products of three columns each, of which the second one is words
+ * where the filter steps by 2; then what makes bytes of the sums. Weights lie for `packed` rows. */
+#define WINDOW_WEIGHT(place) "vmovdqu32 %c[weights]+" place "(%[block]), %[w]\n\t"
+#define WINDOW_DOT(place, cell, sum) "vpdpbusd %c[weights]+" place "(%[block]), %[" cell "], %[" sum "]\n\t"
+#define WINDOW_DOTS(place, cell, sum, next_cell, next_sum) \
+    WINDOW_WEIGHT(place) "vpdpbusd %[w], %[" cell "], %[" sum "]\n\tvpdpbusd %[w], %[" next_cell "], %[" next_sum "]\n\t"
+#define WINDOW_OPERANDS(quad, packed) \
     [block] "r"(block), [bias] "i"((QUADS * PAIRS_BIAS + quad) * VECTOR_BYTES), \
-        [weights] "i"((QUADS * PAIRS_CONSTANTS + (quad * 3 + (column)) * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
-#define WINDOW_BEGIN(quad, a, b) \
-    if (rows == 2) \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" \
-                WINDOW_WEIGHT("64") "%[a_], %[t]\n\t" WINDOW_WEIGHT("128") "%[b_], %[s]\n\t" WINDOW_WEIGHT("192") "%[b_], %[t]" \
-                : [s] "=&v"(sums[quad]), [t] "=&v"(sums[QUADS + quad]) \
-                : [a_] "v"(a[quad]), [b_] "v"(b[quad]), WINDOW_OPERANDS(quad, 0, 2) \
+        [weights] "i"((QUADS * PAIRS_CONSTANTS + quad * 3 * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
+#define WINDOW_THREE(quad, a, b, c) [a_] "v"(a[quad]), [b_] "v"(b[stride == 1 ? quad : quad / 2]), [c_] "v"(c[quad])
+#define WINDOW_NEXT_THREE(quad, d, e, f) [d_] "v"(d[quad]), [e_] "v"(e[stride == 1 ? quad : quad / 2]), [f_] "v"(f[quad])
+#define WINDOW_SUMS(quad, a, b, c, d, e, f) \
+    if (rows == 2 && outputs == 2) { \
+        vi32 w; \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\tvmovdqa32 %[s], %[u]\n\tvmovdqa32 %[s], %[v]\n\t" \
+                WINDOW_DOTS("0", "a_", "s", "d_", "u") WINDOW_DOTS("64", "a_", "t", "d_", "v") WINDOW_DOTS("128", "b_", "s", "e_", "u") \
+                WINDOW_DOTS("192", "b_", "t", "e_", "v") WINDOW_DOTS("256", "c_", "s", "f_", "u") WINDOW_DOTS("320", "c_", "t", "f_", "v") \
+                : [s] "=&v"(sums[quad][0]), [t] "=&v"(sums[quad][1]), [u] "=&v"(sums[quad][2]), [v] "=&v"(sums[quad][3]), [w] "=&v"(w) \
+                : WINDOW_THREE(quad, a, b, c), WINDOW_NEXT_THREE(quad, d, e, f), WINDOW_OPERANDS(quad, 2) \
                 : "memory"); \
-    else \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_WEIGHT("0") "%[a_], %[s]\n\t" WINDOW_WEIGHT("%c[step]") "%[b_], %[s]" \
-                : [s] "=&v"(sums[quad]) \
-                : [a_] "v"(a[quad]), [b_] "v"(b[stride == 1 ? quad : quad / 2]), WINDOW_OPERANDS(quad, 0, stride == 1 ? 2 : 1) \
-                : "memory");
-#define WINDOW_END(quad, c) \
-    if (rows == 2) \
-        __asm__(WINDOW_WEIGHT("0") "%[c_], %[s]\n\t" WINDOW_WEIGHT("64") "%[c_], %[t]" \
-                : [s] "+v"(sums[quad]), [t] "+v"(sums[QUADS + quad]) \
-                : [c_] "v"(c[quad]), WINDOW_OPERANDS(quad, 2, 2) \
+    } else if (rows == 2) { \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" WINDOW_DOT("0", "a_", "s") WINDOW_DOT("64", "a_", "t") \
+                WINDOW_DOT("128", "b_", "s") WINDOW_DOT("192", "b_", "t") WINDOW_DOT("256", "c_", "s") WINDOW_DOT("320", "c_", "t") \
+                : [s] "=&v"(sums[quad][0]), [t] "=&v"(sums[quad][1]) \
+                : WINDOW_THREE(quad, a, b, c), WINDOW_OPERANDS(quad, 2) \
                 : "memory"); \
-    else \
-        __asm__(WINDOW_WEIGHT("0") "%[c_], %[s]" \
-                : [s] "+v"(sums[quad]) \
-                : [c_] "v"(c[quad]), WINDOW_OPERANDS(quad, 2, stride == 1 ? 2 : 1) \
+    } else if (outputs == 2) { \
+        vi32 w; \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[u]\n\t" WINDOW_DOTS("0", "a_", "s", "d_", "u") \
+                WINDOW_DOTS("%c[step]", "b_", "s", "e_", "u") WINDOW_DOTS("2*%c[step]", "c_", "s", "f_", "u") \
+                : [s] "=&v"(sums[quad][0]), [u] "=&v"(sums[quad][1]), [w] "=&v"(w) \
+                : WINDOW_THREE(quad, a, b, c), WINDOW_NEXT_THREE(quad, d, e, f), WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1) \
                 : "memory"); \
+    } else { \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_DOT("0", "a_", "s") WINDOW_DOT("%c[step]", "b_", "s") WINDOW_DOT("2*%c[step]", "c_", "s") \
+                : [s] "=&v"(sums[quad][0]) \
+                : WINDOW_THREE(quad, a, b, c), WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1) \
+                : "memory"); \
+    } \
     if (rescaling != OTHERWISE) { \
-        if (rescaling == BY_SPLIT) { \
-            WINDOW_SPLIT(sums[quad], quad) \
-            if (rows == 2) \
-                WINDOW_SPLIT(sums[QUADS + quad], quad) \
-        } else { \
-            WINDOW_LINE(sums[quad], quad) \
-            if (rows == 2) \
-                WINDOW_LINE(sums[QUADS + quad], quad) \
-        } \
-        if (rescaling == BY_SCALE && rows == 2) \
-            __asm__(WINDOW_SKIP WINDOW_ROUND("%[s]") WINDOW_ROUND("%[t]") WINDOW_ADD WINDOW_TO("%[s]") WINDOW_TO("%[t]") ".Lon_line%=:" \
-                    : [s] "+v"(sums[quad]), [t] "+v"(sums[QUADS + quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
-        else if (rescaling == BY_SCALE) \
-            __asm__(WINDOW_SKIP WINDOW_ROUND("%[s]") WINDOW_ADD WINDOW_TO("%[s]") ".Lon_line%=:" \
-                    : [s] "+v"(sums[quad]) : WINDOW_SCALED(quad) : "cc", "memory"); \
-        if (quad % 2) { \
-            WINDOW_WORDS(sums[quad - 1], sums[quad]); \
-            if (rows == 2) \
-                WINDOW_WORDS(sums[QUADS + quad - 1], sums[QUADS + quad]); \
-        } \
+        vf32 scale, offset_; \
+        __asm__("vmovups %c[by](%[block]), %0\n\tvmovups %c[at](%[block]), %1" \
+                : "=v"(scale), "=v"(offset_) \
+                : [block] "r"(block), [by] "i"((QUADS * PAIRS_SCALE + quad) * VECTOR_BYTES), [at] "i"((QUADS * PAIRS_OFFSET + quad) * VECTOR_BYTES) \
+                : "memory"); \
+        if (rescaling == BY_SPLIT) \
+            _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
+                WINDOW_SPLIT(sums[quad][i], quad) \
+        else if (rows * outputs == 4) \
+            __asm__(WINDOW_FOUR(WINDOW_LINE, WINDOW_ROUND, WINDOW_TO) \
+                    : [s] "+v"(sums[quad][0]), [t] "+v"(sums[quad][1]), [u] "+v"(sums[quad][2]), [v] "+v"(sums[quad][3]) \
+                    : WINDOW_SCALED(quad) : "cc", "memory"); \
+        else if (rows * outputs == 2) \
+            __asm__(WINDOW_TWICE(WINDOW_LINE, WINDOW_ROUND, WINDOW_TO) \
+                    : [s] "+v"(sums[quad][0]), [t] "+v"(sums[quad][1]) : WINDOW_SCALED(quad) : "cc", "memory"); \
+        else \
+            __asm__(WINDOW_RESCALED(WINDOW_LINE("%[s]"), WINDOW_ROUND("%[s]"), WINDOW_TO("%[s]")) \
+                    : [s] "+v"(sums[quad][0]) : WINDOW_SCALED(quad) : "cc", "memory"); \
+        if (quad > 1) \
+            _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
+                sums[quad - 2][i] = (vi32)pack_i16((vi16)sums[quad - 2][i], (vi16)sums[quad][i]); \
     }
-#define WINDOW_LINE(sum, quad) __asm__("vfmadd213ps %2, %1, %0" : "+v"(sum) : "v"(scales[quad]), "v"(offsets[quad]));
 #define WINDOW_SPLIT(sum, quad) \
     { \
-        vf32 offset_; \
+        vf32 offset_of; \
         __mmask16 below; \
         __asm__("vcmpps $1, %c[zero](%[block]), %[s], %[k]\n\tvaddps %c[moved](%[block]), %[s], %[s]%{%[k]%}\n\t" \
                 "vblendmps %c[lower](%[block]), %[upper], %[o]%{%[k]%}\n\tvfmadd213ps %[o], %[scale], %[s]" \
-                : [s] "+v"(sum), [o] "=&v"(offset_), [k] "=&Yk"(below) \
-                : [scale] "v"(scales[quad]), [upper] "v"(offsets[quad]), [block] "r"(block), [zero] "i"((QUADS * PAIRS_ZERO + quad) * VECTOR_BYTES), \
+                : [s] "+v"(sum), [o] "=&v"(offset_of), [k] "=&Yk"(below) \
+                : [scale] "v"(scale), [upper] "v"(offset_), [block] "r"(block), [zero] "i"((QUADS * PAIRS_ZERO + quad) * VECTOR_BYTES), \
                   [moved] "i"((QUADS * PAIRS_MOVED + quad) * VECTOR_BYTES), [lower] "i"((QUADS * PAIRS_BELOW + quad) * VECTOR_BYTES) \
                 : "memory"); \
     }
-/* Of a rounded one, the line has made the sum itself: its product with the scale is rounded, then to a whole number, as the rule says. */
-#define WINDOW_SKIP "test %[bits], %[scaled]\n\tjz .Lon_line%=\n\ttest %[rounded], %[scaled]\n\tjz .Ladd%=\n\t"
+/* On a line; by a scale, out of the way: the product alone, or, rounded, the offset makes the sum itself, whose product with the scale is rounded, then to a
+ * whole number, as the rule says. */
+#define WINDOW_LINE(sum) "vfmadd213ps %[offset_], %[scale], " sum "\n\t"
 #define WINDOW_ROUND(sum) \
-    "vmulps %c[by](%[block]), " sum ", " sum "\n\tvaddps %c[at](%[block]), " sum ", " sum "\n\tvpaddd %c[point](%[block]), " sum ", " sum "\n\t"
-#define WINDOW_ADD "jmp .Lon_line%=\n.Ladd%=:\n\t"
-#define WINDOW_TO(sum) "vaddps %c[at](%[block]), " sum ", " sum "\n\t"
+    "vaddps %[offset_], " sum ", " sum "\n\tvmulps %c[rounded_by](%[block]), " sum ", " sum "\n\tvaddps %c[added](%[block]), " sum ", " sum "\n\t" \
+    "vpaddd %c[point](%[block]), " sum ", " sum "\n\t"
+#define WINDOW_TO(sum) "vaddps %c[added](%[block]), " sum ", " sum "\n\t"
+#define WINDOW_RESCALED(line, round, to) \
+    "test %[bits], %[scaled]\n\tjnz .Lscaled%=\n\t" line ".Lrescaled%=:\n\t.subsection 1\n.Lscaled%=:\n\ttest %[rounded], %[scaled]\n\tjnz .Lrounded%=\n\t" \
+    line to "jmp .Lrescaled%=\n.Lrounded%=:\n\t" round "jmp .Lrescaled%=\n\t.previous"
+#define WINDOW_TWICE(line, round, to) \
+    WINDOW_RESCALED(line("%[s]") line("%[t]"), round("%[s]") round("%[t]"), to("%[s]") to("%[t]"))
+#define WINDOW_FOUR(line, round, to) \
+    WINDOW_RESCALED(line("%[s]") line("%[t]") line("%[u]") line("%[v]"), round("%[s]") round("%[t]") round("%[u]") round("%[v]"), \
+                    to("%[s]") to("%[t]") to("%[u]") to("%[v]"))
 #define WINDOW_SCALED(quad) \
-    [scaled] "r"(scaled), [bits] "i"((1 + ROUNDED) << quad), [rounded] "i"(ROUNDED << quad), [block] "r"(block), \
-        [at] "i"((QUADS * PAIRS_ADDED + quad) * VECTOR_BYTES), [by] "i"((QUADS * PAIRS_ROUNDED + quad) * VECTOR_BYTES), \
+    [scale] "v"(scale), [offset_] "v"(offset_), [scaled] "r"(scaled), [bits] "i"((1 + ROUNDED) << quad), [rounded] "i"(ROUNDED << quad), \
+        [block] "r"(block), [added] "i"((QUADS * PAIRS_ADDED + quad) * VECTOR_BYTES), [rounded_by] "i"((QUADS * PAIRS_ROUNDED + quad) * VECTOR_BYTES), \
         [point] "i"((QUADS * PAIRS_SCALED + 1) * VECTOR_BYTES)
-#define WINDOW_WORDS(a, b) __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(a) : "v"(b), "v"(swapped), "Yk"(odd))
 
-/* The outputs at three columns. Most of the products come before the next columns' cells, which take the place of those that are done with, the others after
- * them: so nothing waits for what is just before it. The first row last: where there is no second one, both are at one place. */
-#define WINDOW_OUTPUTS(window, a, b, c) \
+/* The outputs at a column, of a, b and c, or at two, the next one of d, e and f. The first row last: where there is no second one, both are at one place. */
+#define WINDOW_OUTPUTS(at_once, a, b, c, d, e, f) \
     { \
-        vi32 sums[2 * QUADS]; \
-        vbytes bytes[2]; \
-        WINDOW_BEGIN(0, a, b) \
-        WINDOW_BEGIN(1, a, b) \
-        WINDOW_BEGIN(2, a, b) \
-        WINDOW_BEGIN(3, a, b) \
-        if (stride == 2) { \
-            WINDOW_TWO(a, b, 0) \
-        } else { \
-            WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END, 0) \
+        enum { outputs = at_once }; \
+        vi32 sums[QUADS][4]; \
+        vbytes bytes[4]; \
+        WINDOW_SUMS(0, a, b, c, d, e, f) \
+        WINDOW_SUMS(2, a, b, c, d, e, f) \
+        WINDOW_SUMS(1, a, b, c, d, e, f) \
+        WINDOW_SUMS(3, a, b, c, d, e, f) \
+        if (rescaling == OTHERWISE) { \
+            vi32 all[4 * QUADS]; \
+            for (int i = 0; i < rows * outputs * QUADS; i++) \
+                all[i] = sums[i % QUADS][i / QUADS]; \
+            pairs_otherwise(strip, all, bytes, rows * outputs); \
         } \
-        WINDOW_END(0, c) \
-        WINDOW_END(1, c) \
-        WINDOW_END(2, c) \
-        WINDOW_END(3, c) \
-        if (rescaling == OTHERWISE) \
-            pairs_otherwise(strip, sums, bytes, rows); \
-        for (int i = 0; i < rows && rescaling != OTHERWISE; i++) \
-            bytes[i] = pack_i16((vi16)sums[i * QUADS], (vi16)sums[i * QUADS + 2]); \
-        for (int i = 0; i < rows && rescaling == OTHERWISE; i++) \
-            bytes[i] = in_twos(bytes[i]); \
-        for (int i = rows - 1; i >= 0; i--) { \
-            int8_t *at = i ? y + y_row : y; \
-            if (__builtin_expect(bounded, 0)) \
-                bytes[i] = at_most_i8(bytes[i], strip->high) ^ strip->y_flip; \
-            WINDOW_FETCH(at + y_ahead) \
-            if (kind == WHOLE) \
-                store_bytes(at, bytes[i], VECTOR_BYTES); \
-            else if (kind == HALVES) \
-                store_halves(at, at + strip->y_apart, bytes[i]); \
-            else if (kind == QUARTERS) \
-                store_quarters(at, strip->y_apart, bytes[i]); \
+        _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
+            if (rescaling == OTHERWISE) \
+                bytes[i] = in_twos(bytes[i]); \
             else \
-                store_part_bytes(at, bytes[i], stored); \
+                __asm__("vpshufb %3, %2, %0%{%4%}" : "=v"(bytes[i]) : "0"(sums[0][i]), "v"(sums[1][i]), "v"(swapped), "Yk"(odd)); \
+        if (__builtin_expect(bounded, 0)) \
+            _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
+                bytes[i] = at_most_i8(bytes[i], strip->high) ^ strip->y_flip; \
+        _Pragma("GCC unroll 2") for (int column = 0; column < outputs; column++) { \
+            _Pragma("GCC unroll 2") for (int row = rows - 1; row >= 0; row--) { \
+                int8_t *at = row ? y + y_row : y; \
+                const vbytes value = bytes[column * rows + row]; \
+                WINDOW_FETCH(at + y_ahead) \
+                if (kind == WHOLE) \
+                    store_bytes(at, value, VECTOR_BYTES); \
+                else if (kind == HALVES) \
+                    store_halves(at, at + strip->y_apart, value); \
+                else if (kind == QUARTERS) \
+                    store_quarters(at, strip->y_apart, value); \
+                else \
+                    store_part_bytes(at, value, stored); \
+            } \
+            y += y_column; \
+            __asm__("" : "+r"(y)); \
         } \
-        y += y_column; \
-        __asm__("" : "+r"(y)); \
-        if (ring == end) \
-            break; \
     }
 
 /* What lies above the first rows. */
@@ -257,6 +273,8 @@ WORD void window_first(const Window *window, const int stride, const int kind, c
 {
     WINDOW_LOCALS(window, 0);
     const char *const last = ring + strip->width * RING_STEP, *const end = stride == 2 ? last + RING_STEP : PARTED ? last : stop;
+    const vbytes swapped = bytes_swapped();
+    const uint64_t odd = ODD_BYTES, even = ~ODD_BYTES;
     vbytes upper, lower, pair[2];
     while (stride == 2 && ring < end) {
         WINDOW_COLUMN(upper, lower, WINDOW_INSIDE, 1)
@@ -276,33 +294,73 @@ WORD void window_first(const Window *window, const int stride, const int kind, c
     }
 }
 
-/* `rows` rows of outputs; the newer rows of the input are `row` and the next one. */
+#define WINDOW_MOVE(to, from, count) \
+    _Pragma("GCC unroll 4") for (int i = 0; i < count; i++) \
+        to[i] = from[i];
+
+/* `rows` rows of outputs; the newer rows of the input are `row` and the next one. Of an odd number of columns the first one is computed alone. */
 WORD void window_row(
-    const Window *window, const vf32 *scales, const vf32 *offsets, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind,
-    const int rescaling, const int ahead)
+    const Window *window, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind, const int rescaling, const int ahead)
 {
     WINDOW_LOCALS(window, row);
     const ptrdiff_t y_column = strip->y_column, y_row = window->y_row, y_ahead = rows * strip->y_row;
     const int bounded = strip->bounded;
-    /* After the last column, and as many beyond it as an output takes: of those nothing is read. */
-    const char *const last = ring + strip->width * RING_STEP, *const end = last + RING_STEP;
+    /* After the last column; an output takes `stride` of them, and what it takes beyond is not read. */
+    const char *const last = ring + strip->width * RING_STEP, *const end = stride == 2 ? last + RING_STEP : last;
     const vi32 *const block = strip->block;
-    const vbytes swapped = words_swapped();
-    const uint64_t odd = ODD_WORDS, even = ~ODD_WORDS;
+    const vbytes swapped = bytes_swapped();
+    const uint64_t odd = ODD_BYTES, even = ~ODD_BYTES;
+    /* Two columns at a time where that is worth its code; twice over, in other registers, where moving what stays would take time. */
+    const int twice = rescaling != OTHERWISE, again = rescaling == BY_SCALE && kind != PART && kind != QUARTERS && rows * stride == 2;
     int scaled = window->scaled;
-    vi32 a[QUADS], b[QUADS], c[QUADS];
+    vi32 a[QUADS], b[QUADS], c[QUADS], d[QUADS];
     if (stride == 2) {
-        WINDOW_TWO(a, b, 1)
-        for (;;)
-            WINDOW_OUTPUTS(window, a, b, a)
+        vi32 a_words[2], b_words[2], c_words[2];
+        WINDOW_TWO(a, a_words, 1)
+        for (int one = twice ? strip->columns & 1 : 1; one; one = !twice && ring != end) {
+            WINDOW_TWO(b, b_words, 0)
+            WINDOW_OUTPUTS(1, a, a_words, b, a, a_words, b)
+            WINDOW_MOVE(a, b, QUADS)
+            WINDOW_MOVE(a_words, b_words, 2)
+        }
+        while (twice && ring != end) {
+            WINDOW_TWO(b, b_words, 0)
+            WINDOW_TWO(c, c_words, 0)
+            WINDOW_OUTPUTS(2, a, a_words, b, b, b_words, c)
+            if (!again) {
+                WINDOW_MOVE(a, c, QUADS)
+                WINDOW_MOVE(a_words, c_words, 2)
+                continue;
+            }
+            if (ring == end)
+                break;
+            WINDOW_TWO(b, b_words, 0)
+            WINDOW_TWO(a, a_words, 0)
+            WINDOW_OUTPUTS(2, c, c_words, b, b, b_words, a)
+        }
     } else {
         WINDOW_CELLS(window, a, WINDOW_INSIDE, 1)
         WINDOW_CELLS(window, b, WINDOW_INSIDE, 1)
-        WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
-        for (;;) {
-            WINDOW_OUTPUTS(window, a, b, c)
-            WINDOW_OUTPUTS(window, b, c, a)
-            WINDOW_OUTPUTS(window, c, a, b)
+        for (int one = twice ? strip->columns & 1 : 1; one; one = !twice && ring != end) {
+            WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
+            WINDOW_OUTPUTS(1, a, b, c, a, b, c)
+            WINDOW_MOVE(a, b, QUADS)
+            WINDOW_MOVE(b, c, QUADS)
+        }
+        while (twice && ring != end) {
+            WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
+            WINDOW_CELLS(window, d, WINDOW_LEFT_OF_END, 0)
+            WINDOW_OUTPUTS(2, a, b, c, b, c, d)
+            if (!again) {
+                WINDOW_MOVE(a, c, QUADS)
+                WINDOW_MOVE(b, d, QUADS)
+                continue;
+            }
+            if (ring == end)
+                break;
+            WINDOW_CELLS(window, a, WINDOW_LEFT_OF_END, 0)
+            WINDOW_CELLS(window, b, WINDOW_LEFT_OF_END, 0)
+            WINDOW_OUTPUTS(2, c, d, a, d, a, b)
         }
     }
 }
@@ -318,12 +376,6 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
     };
     int8_t *y = strip->y;
     ptrdiff_t row = 0;
-    vf32 scales[QUADS], offsets[QUADS];
-#pragma GCC unroll 4
-    for (int quad = 0; quad < QUADS; quad++) {
-        __asm__("vmovups %1, %0" : "=v"(scales[quad]) : "m"(strip->block[QUADS * PAIRS_SCALE + quad]));
-        __asm__("vmovups %1, %0" : "=v"(offsets[quad]) : "m"(strip->block[QUADS * PAIRS_OFFSET + quad]));
-    }
     window.outside = load_bytes(strip->blank, VECTOR_BYTES) ^ window.offset;
     window_first(&window, stride, kind, ahead);
     /* Every other row of those that a step of 1 has, where the filter steps by 2 down and by 1 along a row. */
@@ -333,52 +385,39 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
         /* One row: a tile of one where that pays. */
         if (skips || row + step > count) {
             if (!PARTED) {
-                window_row(&window, scales, offsets, x_row, y, 1, stride, kind, rescaling, ahead);
+                window_row(&window, x_row, y, 1, stride, kind, rescaling, ahead);
                 continue;
             }
             window.y_row = 0;
         }
-        window_row(&window, scales, offsets, x_row, y, rows, stride, kind, rescaling, ahead);
+        window_row(&window, x_row, y, rows, stride, kind, rescaling, ahead);
     }
 }
 
 #define WINDOW_KERNEL(stride, kind, name, rescaling, ahead) \
     static void window_##stride##_##kind##_##name(PairsStrip *strip, ptrdiff_t count) { window_strip(strip, count, stride, kind, rescaling, ahead); }
 #define WINDOW_KERNELS(stride, kind) \
-    WINDOW_KERNEL(stride, kind, BY_LINE, BY_LINE, 0) \
-    WINDOW_KERNEL(stride, kind, BY_SCALE, BY_SCALE, 0)
-WINDOW_KERNELS(1, WHOLE)
-WINDOW_KERNELS(1, HALVES)
-WINDOW_KERNEL(1, PART, BY_SCALE, BY_SCALE, 0)
-WINDOW_KERNELS(2, WHOLE)
-WINDOW_KERNELS(2, HALVES)
-WINDOW_KERNEL(2, PART, BY_SCALE, BY_SCALE, 0)
-WINDOW_KERNEL(1, QUARTERS, BY_SCALE, BY_SCALE, 0)
-WINDOW_KERNEL(2, QUARTERS, BY_SCALE, BY_SCALE, 0)
-WINDOW_KERNEL(1, QUARTERS, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(2, QUARTERS, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(1, QUARTERS, BY_SPLIT, BY_SPLIT, 0)
-WINDOW_KERNEL(2, QUARTERS, BY_SPLIT, BY_SPLIT, 0)
-WINDOW_KERNEL(1, HALVES, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(1, PART, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(2, HALVES, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(2, PART, OTHERWISE, OTHERWISE, 0)
-WINDOW_KERNEL(1, HALVES, BY_SPLIT, BY_SPLIT, 0)
-WINDOW_KERNEL(1, PART, BY_SPLIT, BY_SPLIT, 0)
-WINDOW_KERNEL(2, HALVES, BY_SPLIT, BY_SPLIT, 0)
-WINDOW_KERNEL(2, PART, BY_SPLIT, BY_SPLIT, 0)
-/* By a line, too. */
-WINDOW_KERNEL(1, WHOLE, AHEAD, BY_SCALE, 1)
-WINDOW_KERNEL(2, WHOLE, AHEAD, BY_SCALE, 1)
+    WINDOW_KERNEL(stride, kind, OTHERWISE, OTHERWISE, 0) \
+    WINDOW_KERNEL(stride, kind, BY_SCALE, BY_SCALE, 0) \
+    WINDOW_KERNEL(stride, kind, BY_SPLIT, BY_SPLIT, 0)
+#define WINDOW_STRIDE(stride) \
+    WINDOW_KERNELS(stride, HALVES) \
+    WINDOW_KERNELS(stride, PART) \
+    WINDOW_KERNELS(stride, QUARTERS) \
+    WINDOW_KERNEL(stride, WHOLE, BY_SCALE, BY_SCALE, 0) \
+    WINDOW_KERNEL(stride, WHOLE, AHEAD, BY_SCALE, 1)
+WINDOW_STRIDE(1)
+WINDOW_STRIDE(2)
 
-#define WINDOW_CHOICE(stride, kind, line, other) \
+/* By a line is by a scale that none of the QUADS goes by. */
+#define WINDOW_CHOICE(stride, kind, other) \
     { \
-        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_##line, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
+        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
     }
 #define WINDOW_CHOICES(stride) \
     { \
-        WINDOW_CHOICE(stride, WHOLE, BY_LINE, PART), WINDOW_CHOICE(stride, HALVES, BY_LINE, HALVES), WINDOW_CHOICE(stride, PART, BY_SCALE, PART), \
-            WINDOW_CHOICE(stride, QUARTERS, BY_SCALE, QUARTERS) \
+        WINDOW_CHOICE(stride, WHOLE, PART), WINDOW_CHOICE(stride, HALVES, HALVES), WINDOW_CHOICE(stride, PART, PART), \
+            WINDOW_CHOICE(stride, QUARTERS, QUARTERS) \
     }
 
 /* `ahead`: for images beyond the second-level cache. */
