@@ -39,8 +39,9 @@ cdef enum:
     # A line of each of so many rows stays in a first-level cache, twice.
     SHARED_ROWS = 256
 
-# Targets beyond this many bytes are stored past the caches: what is written first would be gone before anyone reads it.
-cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 4 * 3
+# Targets beyond this many bytes are stored past the caches: with their sources they fill most of the last one, and what is written first would be gone
+# before anyone reads it.
+cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 8 * 3
 # Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
 cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
 
@@ -335,7 +336,9 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     if down.room > down.extent:
         return squares
     if scattered:
-        if not gathers and down.source == row_bytes and across.extent > 16:
+        if near_bytes < DEEP_BYTES and gathers:
+            squares.rows = squares.columns = 4 * line
+        elif not gathers and down.source == row_bytes and across.extent > 16:
             # Columns of a pair of lines.
             squares.rows, squares.next = max(2 * line, 8 * BIT_BYTES // row_bytes // (2 * line) * 2 * line), ROWS
         return squares
@@ -346,6 +349,8 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     if gathers and deep and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
         squares.columns = max(lines, strip // (column_bytes * line)) * line
         squares.next = COLUMNS
+    elif gathers and far and whole and near_bytes < DEEP_BYTES:
+        return squares
     elif gathers and across.target > 16 and down.extent <= SHARED_ROWS and not whole:
         # Columns that share lines are written one after the other.
         squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
@@ -355,9 +360,9 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         squares.columns = line
         squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
-        if near_bytes >= DEEP_BYTES and across.extent >= 2 * line and across.extent > 16 and width > 1:
-            strip = min(16, max(lines, strip // (row_bytes * line))) * line
-            if deep and down.source == row_bytes and strip * row_bytes <= near_bytes:
+        if (near_bytes >= DEEP_BYTES or (far and whole)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
+            strip = min(16, max(lines, (strip if near_bytes >= DEEP_BYTES else 8 * BIT_BYTES) // (row_bytes * line))) * line
+            if (deep or near_bytes < DEEP_BYTES) and down.source == row_bytes and strip * row_bytes <= near_bytes:
                 squares.rows = strip
                 squares.next = ROWS
             elif whole:
@@ -388,7 +393,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
     # fetched ahead, as fast as ever until then. Bytes gain nothing.
     scattered = nest.width > 1 and min(size_of(down.source), across.target) > LINE
-    scattered = scattered and ends.bytes > streamed_bytes // 3 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    scattered = scattered and ends.bytes > streamed_bytes // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     patch.stream = scattered or (nest.width > 1 and ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
@@ -411,6 +416,12 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 patch.ahead_row = patch.ahead_step = LINE
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
+    patch.far = scattered and near_bytes < DEEP_BYTES
+    if near_bytes < DEEP_BYTES and far and (<uintptr_t> target | <size_t> across.target) % LINE == 0 and nest.width > 1:
+        if min(size_of(down.source), across.target) > LINE:
+            patch.ahead_source = patch.ahead_target = 0
+    if patch.far and size_of(down.source) >= across.target:
+        patch.ahead_source = 8 * LINE
     patch.row, patch.column = down.source, across.target
     patch.next = patch.fill = NULL
     if down.room > down.extent:
@@ -435,7 +446,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 column += patch.columns
             row += squares.rows
         if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
-            return
+            break
+    if patch.stream:
+        ends.table.settle()
 
 
 cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
@@ -475,7 +488,9 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
     # Of shorter runs there are several in a line.
     wide = max(nest.width, nest.room)
-    runs.ahead = ends.bytes > 2 * near_bytes and wide >= LINE // 4
+    runs.far = near_bytes < DEEP_BYTES and size_of(along.source) > 4 * LINE
+    # What lies up to four lines apart is read, or written, in the order of memory, which prefetchers follow.
+    runs.ahead = ends.bytes > 2 * near_bytes and wide >= LINE // 4 and (near_bytes >= DEEP_BYTES or max(size_of(along.source), along.target) > 4 * LINE)
     if near_bytes >= DEEP_BYTES and ends.bytes > SCATTERED_BYTES and wide >= LINE // 4:
         if across.target > along.target:
             # Stores to several places at once wait for lines of larger caches, too.
@@ -498,7 +513,9 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
             ends.table.copy(&runs)
             at += strip
         if not advance(nest, index, outer, inner, &source, &target):
-            return
+            break
+    if stream:
+        ends.table.settle()
 
 
 cdef void walk(const Job *job, Nest *nest, int axis, Py_ssize_t source, Py_ssize_t target) noexcept nogil:

@@ -23,7 +23,7 @@ isas = st.sampled_from(ISAS)
 
 @contextmanager
 def caches(near, streamed):
-    """Machines with other caches: half of a second-level one, three quarters of the last one."""
+    """Machines with other caches: half of a second-level one, three eighths of the last one."""
     before = moves._assume_caches(near, streamed)
     try:
         yield
@@ -179,13 +179,14 @@ def test_d1_strips(isa, width, near):
                 assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
 
 
+@pytest.mark.parametrize("near", [1 << 16, 1 << 20])
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
-def test_d1_past_the_caches(isa, width):
+def test_d1_past_the_caches(isa, width, near):
     """D1: any descriptor to any other, where lines are stored past the caches: at both ends far apart, or beyond the last-level cache."""
-    for streamed, channels, pixels in ((1 << 30, 128, 1056), (6 << 20, 128, 1056), (1 << 18, 128, 1056), (1 << 18, 128, 1057), (1 << 18, 144, 1072)):
+    for streamed, channels, pixels in ((1 << 30, 128, 1056), (3 << 20, 128, 1056), (1 << 18, 128, 1056), (1 << 18, 128, 1057), (1 << 18, 144, 1072)):
         values = np.random.default_rng(0).integers(0, 1 << 8 * width, (2, channels, pixels), f"u{width}")
-        with caches(1 << 16, streamed):
+        with caches(near, streamed):
             for tags_ in permutations(("abc", "acb", "aBc8b", "aBc16b"), 2):
                 x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tags_[0], values.dtype))
                 x[...] = values
@@ -193,12 +194,13 @@ def test_d1_past_the_caches(isa, width):
                 assert (y.to_numpy() == values).all(), (tags_, streamed)
 
 
+@pytest.mark.parametrize("near", [1 << 16, 1 << 20])
 @every_isa
-def test_d8_past_the_caches_at_any_address(isa):
+def test_d8_past_the_caches_at_any_address(isa, near):
     """D8: no byte outside the buffers is touched, lines are stored where they lie: images of `out` that begin within a line."""
     values = np.random.default_rng(0).integers(0, 1 << 32, (3, 144, 1072), "u4")
     image = values[0].size + 5
-    with caches(1 << 16, 1 << 18):
+    with caches(near, 1 << 18):
         for source, target in permutations(("abc", "acb", "aBc8b", "aBc16b"), 2):
             x = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, source, values.dtype))
             x[...] = values

@@ -15,6 +15,8 @@ cdef struct Patch:
     const char *end
     # Whether to store past the caches, where a column is a run of whole cache lines.
     bint stream
+    # Whether what is stored past the caches is read by way of a second-level cache.
+    bint far
     # How far ahead of a square, a line of a line of rows, to fetch into the caches what is read and what is written; 0: not at all.
     Py_ssize_t ahead_source, ahead_target
     # From row to row, and from line to line, of what is fetched to be written.
@@ -34,6 +36,8 @@ cdef struct Runs:
     const char *fill
     # Whether to fetch ahead; whether to store past the caches, where groups of RUNS_AT_ONCE outer runs are whole cache lines.
     bint ahead, stream
+    # Whether what is stored past the caches is read by way of a second-level cache.
+    bint far
 
 
 # Conversions, all between float32 and something narrower.
@@ -61,5 +65,7 @@ cdef struct MoveTable:
     # By the logarithm of the width of a cell: 1, 2, 4, 8 bytes.
     void (*turn[WIDTHS])(const Patch *patch) noexcept nogil
     void (*copy)(const Runs *runs) noexcept nogil
+    # Before others may see what was stored past the caches.
+    void (*settle)() noexcept nogil
     # `count` dense numbers; code = round(number / scale) + zero_point.
     void (*convert[CONVERSIONS])(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil

@@ -33,11 +33,15 @@ include "reorder_conversions.pxi"
 cdef MoveTable table
 
 
+cdef void settle() noexcept nogil:
+    stream_end()
+
+
 cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
     table.isa = isa
     table.turn[0], table.turn[1], table.turn[2], table.turn[3] = turn_1, turn_2, turn_4, turn_8
-    table.copy = copy
+    table.copy, table.settle = copy, settle
     table.convert[TO_HALF], table.convert[FROM_HALF] = to_half, from_half
     table.convert[TO_BRAIN], table.convert[FROM_BRAIN] = to_brain, from_brain
     table.convert[TO_CODES], table.convert[FROM_CODES] = to_codes, from_codes

@@ -121,10 +121,30 @@ cdef inline void copy_pairs(Runs *runs, int piece) noexcept nogil:
     stream_end()
 
 
+cdef inline void copy_far(const Runs *runs, int piece) noexcept nogil:
+    """The same of a line or half of one, one outer place after the other, while what comes next is fetched into a second-level cache in the order of memory."""
+    cdef Py_ssize_t si = runs.source_inner, i, j
+    cdef const char *ahead = runs.source + runs.inner * si
+    cdef const char *source
+    cdef char *target
+    for i in range(runs.outer):
+        source, target = runs.source + i * runs.source_outer, runs.target + i * runs.target_outer
+        for j in range(runs.inner):
+            if piece == LINE_BYTES or j % 2 == 0:
+                touch_far(ahead)
+                ahead += LINE_BYTES
+            copy_piece(target, source, piece, True)
+            source += si
+            target += piece
+
+
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
     """Runs of one piece, or of more than one and up to two; `piece` is a constant."""
     cdef Py_ssize_t i = 0
     cdef Runs rest
+    if piece >= LINE_BYTES // 2 and runs.stream and runs.far and runs.target_inner == piece and not two:
+        copy_far(runs, piece)
+        return
     if piece >= PIECE and runs.stream and runs.target_inner == piece and not two:
         rest = runs[0]
         copy_pairs(&rest, piece)
@@ -133,7 +153,6 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
         while i + RUNS_AT_ONCE <= runs.outer:
             copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, piece >= PIECE and not two)
             i += RUNS_AT_ONCE
-        stream_end()
     if (piece == LINE_BYTES // 2 or piece == LINE_BYTES // 4) and not two:
         if runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
             while i + RUNS_AT_ONCE <= runs.outer:

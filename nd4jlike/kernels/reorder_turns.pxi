@@ -12,6 +12,7 @@ cdef extern from "tiles.h" nogil:
     void move_square(int width, int rows, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
     void move_streamed(
         int width, int bytes, int squares, const char *source, Py_ssize_t row, char *target, Py_ssize_t column, const char *ahead, Py_ssize_t step,
+        bint far,
     )
     void move_short(int width, int together, const char *source, char *target, Py_ssize_t column)
     void part_three(int width, const char *source, char *target, Py_ssize_t column)
@@ -136,13 +137,13 @@ cdef inline void stream_band(const Patch *patch, Py_ssize_t row, int squares, co
     if patch.next:
         ahead = patch.next + row // line * (patch.columns // line) * line * LINE_BYTES
     while column + line <= patch.columns:
-        if squares == 1 and ahead and not patch.next:
+        if squares == 1 and ahead and not patch.next and not patch.far:
             # Single lines, far apart at both ends, take 1.1 times as long where fetches lie between them.
             for i in range(line):
                 touch(ahead + i * step)
-            move_streamed(sizeof(cell), LINE_BYTES, 1, source, patch.row, target, patch.column, NULL, 0)
+            move_streamed(sizeof(cell), LINE_BYTES, 1, source, patch.row, target, patch.column, NULL, 0, False)
         else:
-            move_streamed(sizeof(cell), LINE_BYTES, squares, source, patch.row, target, patch.column, ahead, step)
+            move_streamed(sizeof(cell), LINE_BYTES, squares, source, patch.row, target, patch.column, ahead, step, patch.far)
         if ahead:
             ahead += squares * line * LINE_BYTES if patch.next else LINE_BYTES
         source += LINE_BYTES
@@ -186,8 +187,6 @@ cdef inline void turn_block(const Patch *patch, int rows, bint stream, const cel
         source += LINE_BYTES
         target += rows * LINE_BYTES
         column += line
-    if stream:
-        stream_end()
     while column < patch.columns and row < rows:
         turn_edge(patch, row, column, patch.columns, PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1, kind)
         row += PIECE // width * (PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1)
@@ -217,7 +216,7 @@ cdef inline Py_ssize_t stream_short(const Patch *patch, const cell *kind) noexce
     while row + step <= patch.rows:
         move_streamed(
             sizeof(cell), <int> bytes, 2, patch.source + row * bytes, bytes, patch.target + row * <Py_ssize_t> sizeof(cell), patch.column,
-            patch.source + row * bytes + STREAMED_AHEAD, LINE_BYTES,
+            patch.source + row * bytes + STREAMED_AHEAD, LINE_BYTES, False,
         )
         row += step
     return row
@@ -309,12 +308,11 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             row = part_rows(patch, kind)
     if sizeof(cell) > 1 and stream:
         while row + line <= patch.rows:
-            squares = 2 if row + 2 * line <= patch.rows and (patch.next or 2 * line <= STREAMED_ROWS) else 1
+            squares = 2 if row + 2 * line <= patch.rows and (patch.next or 2 * line <= STREAMED_ROWS) and not patch.far else 1
             stream_band(patch, row, squares, kind)
             if patch.columns % line:
                 turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, squares * (LINE_BYTES // PIECE // PIECES), kind)
             row += squares * line
-        stream_end()
     while row + line <= patch.rows:
         turn_band(patch, row, kind)
         if patch.columns % line:

@@ -401,11 +401,12 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
 #endif
 
 /* Squares of `bytes` of each row, one or two of them one below the other, stored past the caches, and between the stores as many lines fetched, `step` bytes
- * apart from `ahead` on, NULL for none. Memory takes the two lines of a column together 1.1 to 1.4 times as fast as lines that are far apart, and 1.1 times
+ * apart from `ahead` on, NULL for none, if `far` no nearer than a second-level cache. Memory takes the two lines of a column together 1.1 to 1.4 times as fast as lines that are far apart, and 1.1 times
  * as fast again where loads wait between them, not after them: both need the same buffers. */
 #define STREAMED(width) \
     static __attribute__((noinline, noclone, unused)) void move_streamed_##width( \
-        int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step) \
+        int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step, \
+        int far) \
     { \
         char lines[LINE / width][2 * LINE] __attribute__((aligned(64))); \
         _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) \
@@ -413,7 +414,10 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
         _Pragma("GCC unroll 1") for (int i = 0; i < bytes / width; i++) \
             _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) { \
                 if (ahead) { \
-                    touch_source(ahead); \
+                    if (far) \
+                        touch_far(ahead); \
+                    else \
+                        touch_source(ahead); \
                     ahead += step; \
                 } \
                 copy_piece(target + i * column + k * LINE, lines[i] + k * LINE, LINE, 1); \
@@ -423,10 +427,11 @@ STREAMED(2)
 STREAMED(4)
 STREAMED(8)
 WORD void move_streamed(
-    int width, int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step)
+    int width, int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step,
+    int far)
 {
     (width == 2 ? move_streamed_2 : width == 4 ? move_streamed_4 : move_streamed_8)(
-        bytes, squares, source, row, target, column, ahead, step);
+        bytes, squares, source, row, target, column, ahead, step, far);
 }
 
 /* Rows of PIECE / together bytes, next to each other, a vector of cells for each column. */
