@@ -353,7 +353,7 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         return squares
     elif gathers and across.target > 16 and down.extent <= SHARED_ROWS and not whole:
         # Columns that share lines are written one after the other.
-        squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line
+        squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line if near_bytes >= DEEP_BYTES else 4 * line
     elif gathers:
         squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // column_bytes // LINE * LINE)
     else:
@@ -382,7 +382,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint scattered, far, fetches
+    cdef bint apart, scattered, far, fetches
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -392,8 +392,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         patch.end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
     # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
     # fetched ahead, as fast as ever until then. Bytes gain nothing.
-    scattered = nest.width > 1 and min(size_of(down.source), across.target) > LINE
-    scattered = scattered and ends.bytes > streamed_bytes // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    apart = min(size_of(down.source), across.target) > LINE
+    scattered = apart and nest.width > 1 and ends.bytes > streamed_bytes // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     patch.stream = scattered or (nest.width > 1 and ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
     # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
@@ -404,7 +404,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         # Rows of a block of 8 that begin within lines wait for twice as many.
         fetches = far or ends.bytes > near_bytes // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
-    if not scattered and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
+    # Where a smaller cache has few places for lines at equal distances, what is fetched for squares is in the way; prefetchers follow sixteen rows.
+    if not (scattered or (apart and near_bytes < DEEP_BYTES)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
@@ -417,9 +418,6 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
     patch.far = scattered and near_bytes < DEEP_BYTES
-    if near_bytes < DEEP_BYTES and far and (<uintptr_t> target | <size_t> across.target) % LINE == 0 and nest.width > 1:
-        if min(size_of(down.source), across.target) > LINE:
-            patch.ahead_source = patch.ahead_target = 0
     if patch.far and size_of(down.source) >= across.target:
         patch.ahead_source = 8 * LINE
     patch.row, patch.column = down.source, across.target
