@@ -849,21 +849,17 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> d.span_length(), d.allocLength()
         (16, 18)
         """
-        cdef Py_ssize_t index[MAX_RANK]
-        cdef Py_ssize_t span, best, i
+        cdef Py_ssize_t span, best, extent, product
         cdef int axis
         if self.layout.length == 0:
             return 0
-        for axis in range(self.layout.rank):
-            index[axis] = 0
         span = self.layout.offset
-        # Offsets are a sum over the axes, so each axis has its own farthest index: its last, or one in its last block.
+        # Offsets are a sum over the axes and grow within a block: an axis is farthest at its last index, or at the end of its first or last whole block.
         for axis in range(self.layout.rank):
-            best = 0
-            for i in range(max(0, self.layout.shape[axis] - block_product(&self.layout, axis)), self.layout.shape[axis]):
-                index[axis] = i
-                best = max(best, offset_of_index(&self.layout, index) - self.layout.offset)
-            index[axis] = 0
+            extent, product = self.layout.shape[axis], block_product(&self.layout, axis)
+            best = max(axis_offset(&self.layout, axis, extent - 1), axis_offset(&self.layout, axis, min(extent, product) - 1))
+            if extent > product:
+                best = max(best, axis_offset(&self.layout, axis, extent - extent % product - 1))
             span += best
         return span + 1
 

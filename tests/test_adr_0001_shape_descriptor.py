@@ -149,6 +149,18 @@ def test_d6_outside_the_shape():
             d.offset_of(index)
 
 
+@given(
+    st.tuples(st.integers(1, 5), st.integers(1, 9)),
+    st.tuples(st.integers(1, 5), st.integers(1, 30)),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 3)), max_size=2),
+)
+def test_d6_no_two_elements_of_a_valid_descriptor_share_a_cell(inner, outer, blocks):
+    """D6: distinct indices of a valid descriptor have distinct offsets."""
+    d = ShapeDescriptor("int8", "c", (outer[0], inner[0]), (outer[1], inner[1]), inner_blocks=blocks)
+    offsets = list(map(d.offset_of, all_indices(d.shape)))
+    assert d.validate() or len(set(offsets)) == len(offsets)
+
+
 @given(descriptors)
 def test_d7_everything_lies_in_the_allocation(d):
     """D7: `offset <= offset_of(index) < span_length() <= allocLength()` for every index."""
@@ -156,6 +168,16 @@ def test_d7_everything_lies_in_the_allocation(d):
     assert d.offset == min(offsets)
     assert d.span_length() == max(offsets) + 1
     assert d.span_length() <= d.allocLength()
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(-9, 9)), min_size=1, max_size=3), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=3)
+)
+def test_d7_the_span_of_any_strides(axes, blocks):
+    """D7: `offset_of(index) < span_length()` for every index, and no more, where blocks overlap or run backwards, too."""
+    shape, strides = zip(*axes, strict=True)
+    d = ShapeDescriptor("int8", "c", shape, strides, offset=200, inner_blocks=[block for block in blocks if block[0] < len(axes)])
+    assert d.span_length() == max(map(d.offset_of, all_indices(shape))) + 1
 
 
 @given(st.data())
@@ -233,7 +255,9 @@ def test_d9_every_field_counts():
 
 
 def test_d9_lower_rank_sorts_first():
-    """D9: order compares every field, the rank first (libnd4j's basic_test_6)."""
+    """D9: equality and order compare every field, the rank first (libnd4j's basic_test_6); letter and axes also where they alone differ."""
+    assert ShapeDescriptor("int8", "c", (3,)) != ShapeDescriptor("int8", "f", (3,))
+    assert ShapeDescriptor("int8", "c", (2, 1, 1), axes=(0, 1, 2)) != ShapeDescriptor("int8", "c", (2, 1, 1), (1, 1, 1), axes=(0, 2, 1))
     assert ShapeDescriptor("int32", "c", ()) < ShapeDescriptor("float32", "c", (10, 10))
 
 
@@ -275,7 +299,7 @@ def test_d11_shape_info_round_trip(d):
     ("sequence", "error"),
     [([2, 3, 4, 4, 1, 8192, 1], LayoutError), ([33] + [1] * 70, LayoutError), ([], LayoutError), ([2, 3, 4, 4, 1, 8192, 1, 100], LayoutError),
      ([1, 5, 1, 8194, 1, 99], UnsupportedLayoutError), ([1, 5, 1, 1 << 11 | 1 << 12, 1, 99], nd.DTypeError), ([1, "a", 1, 8192, 1, 99], LayoutError),
-     ([2, 3, 4, 9, 2, 8192 | 1 << 25, 0, 99], LayoutError)],
+     ([2, 3, 4, 9, 2, 8192 | 1 << 25, 0, 99], LayoutError), ([2, 1, 4, 2, 1, 8192 | 1 << 25, 0, 99], LayoutError)],
 )  # fmt: skip
 def test_d11_bad_shape_info(sequence, error):
     """D11: shapeInfo is read; what is no shapeInfo is refused."""
@@ -676,6 +700,7 @@ def test_d20_other_arguments():
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((2, 4),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((0, 0),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=8), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor.from_tag((1, 17), "aB8b", paddings=(0, 4), padding_offsets=(0, 4)), ShapeStatus.INCORRECT_PADDING),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), paddings=(1, 1), padding_offsets=(1, 1)), ShapeStatus.OUT_OF_BUFFER),
         (lambda: ShapeDescriptor("float32", "c", (2,), (1,), paddings=(1,), padding_offsets=(1,)), ShapeStatus.OUT_OF_BUFFER),
     ):
@@ -750,6 +775,8 @@ def test_d2_elements_that_share_cells_are_not_equally_spaced():
     assert not nd.asarray(np.broadcast_to(np.zeros((3, 1), np.int8), (3, 8))).descriptor.is_contiguous
     one = ShapeDescriptor("int8", "c", (1, 1), (7, 5))
     assert (one.ews, one.is_contiguous) == (5, True)
+    for channels in (16, 17):  # whole blocks, and a tail
+        assert ShapeDescriptor.from_tag((2, channels, 3, 3), "nChw8c").is_contiguous == (channels == 16)
 
 
 def test_libnd4j_conformance():
