@@ -27,6 +27,9 @@ cdef extern from "cpu.h" nogil:
     const char *forced_isa()
     long second_level_bytes()
     long last_level_bytes()
+    ctypedef struct Cache:
+        long ways, bytes
+    Cache first_level()
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
@@ -46,6 +49,8 @@ cdef enum:
     # Behind a smaller second-level cache than that, pixels of less than so many bytes are not fetched ahead.
     DEEP_BYTES = 2 << 20
     NARROW_BYTES = 512
+    # A first-level cache of so many ways has no room for a tile of pixels that share its sets; one of 12 has.
+    FEW_WAYS = 8
     CACHED_LAUNCHES = 64
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
     NANOSECONDS_PER_THREAD = 20000
@@ -613,6 +618,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
+        problem.sets = sets_of(problem.x_strides[2] * source.itemsize)
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
             problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block
@@ -796,11 +802,28 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     return plan(x, out)
 
 
+cdef Cache first = first_level()
+
+
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
     """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too, and pages fall unevenly into the second-level one."""
     if nbytes > min(last_level_bytes() // 3, EDGE_BYTES):
         return IN_MEMORY if nbytes > min(last_level_bytes() // 3 * 2, MEMORY_BYTES) else CACHE_EDGE
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
+
+
+def _assume_ways(long ways):
+    """For tests of what other machines run: another number of ways of the first-level cache; the one before."""
+    global first
+    before = first.ways
+    first = Cache(ways, first.bytes // before * ways)
+    return before
+
+
+cdef int sets_of(Py_ssize_t pitch) noexcept:
+    """Problem.sets of pixels so many bytes apart: a way of 4 KiB has one place for a channel of pixels that are 4 KiB apart, two where they are 2."""
+    cdef Py_ssize_t way = first.bytes // first.ways
+    return <int> (way // min(way, pitch & -pitch)) if pitch and first.ways <= FEW_WAYS else 0
 
 
 cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:

@@ -2,7 +2,9 @@
 
 import functools
 import math
+from contextlib import contextmanager
 from itertools import product
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -10,10 +12,12 @@ import pytest
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
+from nd4jlike import depthwise
 from nd4jlike.kernels import cpu, dispatch
 from reference import depthwise_float, out_size, same_padding
 
 ISAS = dispatch.available()
+FIRST_LEVEL = Path("/sys/devices/system/cpu/cpu0/cache/index0/ways_of_associativity")
 every_isa = pytest.mark.parametrize("isa", ISAS)
 LANES = {"baseline": 4, "avx2": 8}
 
@@ -516,3 +520,49 @@ def test_d9_few_channels_have_shorter_vectors(monkeypatch, channels, dtype):
     np.testing.assert_allclose(plan(values), asked(values), rtol=1e-5 if dtype == np.float32 else 2e-3, atol=1e-6 if dtype == np.float32 else 2e-3)
     monkeypatch.setenv("ND4JLIKE_ISA", dispatch.chosen())
     assert runs()[1] == dispatch.chosen()
+
+
+@contextmanager
+def ways(count):
+    """Machines with another first-level cache."""
+    before = depthwise._assume_ways(count)
+    try:
+        yield before
+    finally:
+        depthwise._assume_ways(before)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("channels", "pitch", "scratch"), [(1024, 1024, True), (1000, 1024, True), (512, 512, True), (500, 512, True), (256, 256, False), (1024, 1040, False)]
+)
+def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels, pitch, scratch):
+    """D10: undilated filters of 2x2 and more are computed in scratch, or output by output. The bits do not depend on it."""
+    for size, kernel, stride, dilation in (
+        ((7, 7), (3, 3), 1, 1), ((7, 9), (3, 3), 2, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
+        ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),
+    ):  # fmt: skip
+        values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, channels), (*kernel, channels, 1), (channels,))))
+        options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
+        got = []
+        for count in (12, 8):
+            with ways(count):
+                plan = nd.DepthwiseConv2d(weights, bias, **options)
+                out = guarded_array(np.full((1, -(-size[0] // stride), -(-size[1] // stride), channels), 7, np.float32), side)
+                plan(at_address(values, pitch, 4, side), out)
+                got.append(out.tobytes())
+                few = count == 8 and scratch and dilation == 1 and min(kernel) > 1
+                two = pitch == 512
+                by_output = few and two and stride == 2
+                copied = few and not by_output and not (two and (stride > 1 or (LANES.get(isa, 16) == 16 and math.prod(kernel) > 9)))
+                assert ("copied into scratch" in plan.explain()) == copied
+                assert ("output by output" in plan.explain()) == by_output
+        assert got[0] == got[1]
+
+
+@pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")
+def test_d10_the_ways_of_this_machine():
+    """D10: where the first-level cache has 8 ways or fewer, as the processor describes it."""
+    with ways(8) as here:
+        assert here == int(FIRST_LEVEL.read_text())

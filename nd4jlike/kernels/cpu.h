@@ -19,20 +19,38 @@ static inline const char *forced_isa(void)
     return forced ? forced : "";
 }
 
-/* Bytes of the data or unified cache of a level, as the processor describes it: what one core reaches, where sysconf may add up those of a whole machine
+typedef struct {
+    long ways, bytes;
+} Cache;
+
+/* The data or unified cache of a level, as the processor describes it: what one core reaches, where sysconf may add up those of a whole machine
  * (an AMD EPYC with 32 MB for each core: 335 MB). 0 where it does not tell. */
-static inline long described_bytes(unsigned level)
+static inline Cache described(unsigned level)
 {
+    Cache cache = {0, 0};
 #if defined(__x86_64__)
     unsigned a, b, c, d, leaf = 4;
     if (__get_cpuid_count(leaf, 0, &a, &b, &c, &d) == 0 || (a & 31) == 0)
         leaf = __get_cpuid(0x80000001, &a, &b, &c, &d) && c >> 22 & 1 ? 0x8000001D : 0; /* TopologyExtensions */
     for (unsigned i = 0; leaf && i < 16 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31) != 0; i++)
-        if ((a >> 5 & 7) == level && ((a & 31) == 1 || (a & 31) == 3)) /* Ways, partitions, bytes of a line, sets. */
-            return (long)((b >> 22) + 1) * (long)((b >> 12 & 1023) + 1) * (long)((b & 4095) + 1) * ((long)c + 1);
+        if (cache.ways == 0 && (a >> 5 & 7) == level && ((a & 31) == 1 || (a & 31) == 3)) {
+            cache.ways = (long)(b >> 22) + 1;
+            cache.bytes = cache.ways * (long)((b >> 12 & 1023) + 1) * (long)((b & 4095) + 1) * ((long)c + 1); /* Partitions, bytes of a line, sets. */
+        }
 #endif
     (void)level;
-    return 0;
+    return cache;
+}
+
+/* Of the first level; 32 KiB in 8 ways where nobody tells. */
+static inline Cache first_level(void)
+{
+    static Cache known = {0, 0};
+    if (known.ways == 0) {
+        const Cache cache = described(1);
+        known = cache.ways ? cache : (Cache){8, 1 << 15};
+    }
+    return known;
 }
 
 /* Bytes of the caches, at least so many where nobody tells. A processor is asked once: in a virtual machine each time takes a microsecond and more. */
@@ -40,7 +58,8 @@ static inline long second_level_bytes(void)
 {
     static long known = 0;
     if (known == 0) {
-        const long described = described_bytes(2), told = described ? described : sysconf(_SC_LEVEL2_CACHE_SIZE);
+        const Cache cache = described(2);
+        const long told = cache.ways ? cache.bytes : sysconf(_SC_LEVEL2_CACHE_SIZE);
         known = told > 1 << 18 ? told : 1 << 18;
     }
     return known;
@@ -50,7 +69,8 @@ static inline long last_level_bytes(void)
 {
     static long known = 0;
     if (known == 0) {
-        const long described = described_bytes(3), told = described ? described : sysconf(_SC_LEVEL3_CACHE_SIZE);
+        const Cache cache = described(3);
+        const long told = cache.ways ? cache.bytes : sysconf(_SC_LEVEL3_CACHE_SIZE);
         known = told > 1 << 22 ? told : 1 << 22;
     }
     return known;

@@ -289,11 +289,11 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
     cdef Rows job
-    cdef Halves halves
+    cdef Sections sections
     if prepare_rows(&job, problem):
         run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
-    elif prepare_halves(&halves, problem):
-        run_halves(&halves, problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
+    elif prepare_sections(&sections, problem):
+        run_sections(&sections, problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         run_in_planes(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif problem.element == FLOAT64:
@@ -322,13 +322,13 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
     """Enough for finite weights and for others: the packed weights may not be there yet."""
     cdef Job job
     cdef Rows rows
-    cdef Halves halves
+    cdef Sections sections
     cdef Py_ssize_t need = 0
     if prepare_rows(&rows, problem):
         return 0
-    if prepare_halves(&halves, problem):
-        need = halves.x_bytes + halves.y_bytes
-        if not halves.mixed or (problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
+    if prepare_sections(&sections, problem):
+        need = sections.x_bytes + sections.y_bytes
+        if not sections.mixed or (problem.packed != NULL and (<const int *> problem.packed)[FINITE_FLAG]):
             return need
     elif in_planes(problem):
         need = scratch_bytes_planes(problem)
@@ -347,12 +347,12 @@ cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
 cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Rows rows
-    cdef Halves halves
+    cdef Sections sections
     cdef Problem wide
     if prepare_rows(&rows, problem):
         return HEADER_BYTES + rows.blocks * rows.block_vectors * VECTOR_BYTES
-    if prepare_halves(&halves, problem):
-        wide = packing_of(&halves, problem)
+    if prepare_sections(&sections, problem):
+        wide = packing_of(&sections, problem)
         return packed_bytes_float(&wide)
     if problem.x_block or problem.y_block:
         return 0
@@ -402,14 +402,14 @@ cdef void pack_blocks(const Problem *problem, const real *weights, const real *b
 
 cdef void pack_float(const Problem *problem, const void *weights, const void *bias, const Requantization *requantization, void *packed) noexcept nogil:
     cdef Rows rows
-    cdef Halves halves
+    cdef Sections sections
     cdef Problem wide
     if prepare_rows(&rows, problem) and problem.element == FLOAT64:
         pack_rows(&rows, problem, <const double *> weights, <const double *> bias, packed)
     elif prepare_rows(&rows, problem):
         pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
-    elif prepare_halves(&halves, problem):
-        wide = packing_of(&halves, problem)
+    elif prepare_sections(&sections, problem):
+        wide = packing_of(&sections, problem)
         pack_float(&wide, weights, bias, requantization, packed)
     elif problem.element == FLOAT64:
         pack_blocks(problem, <const double *> weights, <const double *> bias, packed)
@@ -545,7 +545,7 @@ cdef const char *kernel_s16(const Problem *problem) noexcept nogil:
 
 cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
-    cdef Halves halves
+    cdef Sections sections
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
@@ -558,8 +558,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
         if rows.tall:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"
         return b"in place, tiles of 2 rows and 7 columns" if rows.wide else b"in place, tiles of 2 rows and 4 columns"
-    if prepare_halves(&halves, problem):
-        return b"some rows at a time, widened to float32"
+    if prepare_sections(&sections, problem):
+        return b"some rows at a time, copied into scratch" if problem.element == FLOAT32 else b"some rows at a time, widened to float32"
     if in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
         return kernel_planes(problem)
     return b"through bands or pixel by pixel"
@@ -568,8 +568,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
 cdef bint reads_halo_float(const Problem *problem) noexcept nogil:
     """Before packing: with weights that are not finite the halo is not asked for."""
     cdef Rows rows
-    cdef Halves halves
-    return not prepare_rows(&rows, problem) and not prepare_halves(&halves, problem) and not in_planes(problem)
+    cdef Sections sections
+    return not prepare_rows(&rows, problem) and not prepare_sections(&sections, problem) and not in_planes(problem)
 
 
 cdef int aligns_float(const Problem *problem) noexcept nogil:

@@ -69,6 +69,8 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
+    # Products up to which reading inputs from two sets is what takes the time with vectors of 64 bytes.
+    SHARING_PRODUCTS = 9
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
@@ -187,6 +189,17 @@ cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) no
     return &line_tiles[element][kind][taps][0]
 
 
+cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
+    """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
+    return (
+        (problem.sets == 1 or (problem.sets == 2 and problem.stride_height == problem.stride_width == 1
+                               and (VECTOR_BYTES < 64 or problem.kernel_height * problem.kernel_width <= SHARING_PRODUCTS)))
+        and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
+        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
+        and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
+    )
+
+
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded
@@ -195,7 +208,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.channels = problem.channels * problem.multiplier
     if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1) or (double and not DOUBLES):
         return False
-    if mixed_lanes(problem):
+    if mixed_lanes(problem) or shares_sets(problem):
         return False
     job.down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
@@ -231,7 +244,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             return False
     if double and (job.spread or problem.x_block or problem.y_block):
         return False
-    # Others are better widened once (prepare_halves), or have to be.
+    # Others are better widened once (prepare_sections), or have to be.
     if not (double or problem.element == FLOAT32) and (
         problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
         and square_of_tiles(job, problem.element) == NULL if general
@@ -267,6 +280,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
         and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL and job.channels * job.itemsize >= PIXEL_BYTES
     )
+    # Nor do tiles find what they share in the first-level cache where all of it falls into two sets.
+    if problem.sets == 2 and problem.element == FLOAT32 and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3:
+        job.pixel = not (job.spread or swapped or problem.x_block or problem.y_block)
     if job.pixel:
         job.single, job.columns, job.tiles = True, 1, &pixel_tiles[job.across.taps][0]
     elif general or job.single:

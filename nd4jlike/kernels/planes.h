@@ -394,14 +394,39 @@ static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
     }
 CONVERSIONS(f16, FLOAT16)
 CONVERSIONS(bf16, BFLOAT16)
+/* float32, by whole lines of the target; what is left at both ends is written twice. */
+static __attribute__((noinline, unused)) void copy_runs(
+    char *target, ptrdiff_t pitch, const char *source, ptrdiff_t step, ptrdiff_t runs, ptrdiff_t count)
+{
+    const ptrdiff_t last = 4 * (count - LANES);
+    for (; runs > 0; runs--, target += pitch, source += step) {
+        ptrdiff_t i = -(uintptr_t)target % VECTOR_BYTES;
+        if (last < 0) {
+            memcpy(target, source, 4 * count);
+            continue;
+        }
+        *(vf32 *)target = *(const vf32 *)source;
+        for (; i <= last; i += VECTOR_BYTES)
+            *(vf32 *)(target + i) = *(const vf32 *)(source + i);
+        *(vf32 *)(target + last) = *(const vf32 *)(source + last);
+    }
+}
 WORD void widen_runs(float *target, ptrdiff_t pitch, const char *source, ptrdiff_t step, ptrdiff_t runs, ptrdiff_t count, int element)
 {
+    if (element == FLOAT32) {
+        copy_runs((char *)target, 4 * pitch, source, step, runs, count);
+        return;
+    }
     if (pitch == count && step == 2 * count)
         count *= runs, runs = 1;
     (element == FLOAT16 ? widen_f16 : widen_bf16)(target, pitch, source, step, runs, count);
 }
 WORD void narrow_runs(char *target, ptrdiff_t step, const float *source, ptrdiff_t pitch, ptrdiff_t runs, ptrdiff_t count, int element)
 {
+    if (element == FLOAT32) {
+        copy_runs(target, step, (const char *)source, 4 * pitch, runs, count);
+        return;
+    }
     if (pitch == count && step == 2 * count)
         count *= runs, runs = 1;
     (element == FLOAT16 ? narrow_f16 : narrow_bf16)(target, step, source, pitch, runs, count);

@@ -60,6 +60,9 @@ cdef struct Problem:
     # Where that is in memory, shorter pixels are not fetched ahead, bytes: prefetchers follow them.
     Py_ssize_t fetched_pixel
 
+    # Sets of the first-level cache into which one channel of all pixels of x falls, where that has 8 ways or fewer; 0: more ways. As little as `distance`.
+    int sets
+
     # Written by Family.pack.
     const void *packed
 

@@ -1,14 +1,18 @@
-# Halves whose channels lie side by side and that have no tiles: some rows of all channels, or of some, become float32 in scratch, are computed as that, and
-# the results become halves again. The same bits as a float32 plan's, rounded.
+# Sections of an image, some rows of all channels, or of some, that are computed in scratch as float32. Halves whose channels lie side by side and that have no
+# tiles become float32 there and the results halves again: the same bits as a float32 plan's, rounded. float32 is copied there and back where pixels share few
+# sets of a first-level cache: runs of a pixel are as fast as of other pixels, single vectors of many pixels two to four times as slow.
 
 cdef enum:
     # Of float32 that halves become at a time, with the outputs, and of a pixel of it; output columns at least, most of whose inputs are their own.
     HALVES_BYTES = 96 << 10
     HALVES_PIXEL = 256
     HALVES_COLUMNS = 32
+    # The same of float32.
+    COPIED_BYTES = 192 << 10
+    COPIED_PIXEL = 1024
 
 
-cdef struct Halves:
+cdef struct Sections:
     # Output rows, columns and input channels at a time; bytes of their inputs and outputs.
     Py_ssize_t rows, columns, channels, x_bytes, y_bytes
     # That as float32; whether pixels of a few channels are a plane.
@@ -21,16 +25,20 @@ cdef inline Py_ssize_t columns_below(const Problem *problem, Py_ssize_t columns)
     return (columns - 1) * problem.stride_width + (problem.kernel_width - 1) * problem.dilation_width + 1
 
 
-cdef void size_halves(Halves *job, const Problem *problem, Py_ssize_t channels) noexcept nogil:
+cdef void size_sections(Sections *job, const Problem *problem, Py_ssize_t channels) noexcept nogil:
     """As many input channels at a time. Pixels as the input has them are one run; else they are whole vectors."""
     cdef Problem *wide = &job.wide
     cdef Py_ssize_t outputs = channels * problem.multiplier, x_pitch = channels, y_pitch = outputs
     if not job.mixed:
         x_pitch = divide_up(channels, LANES) * LANES
         y_pitch = divide_up(outputs, LANES) * LANES
-        if channels == problem.channels and channels <= problem.x_strides[2] <= channels + problem.channel_room:
+        if problem.element == FLOAT32:
+            # One line more: neither do these pixels share sets.
+            x_pitch += LINE_BYTES // 4
+            y_pitch += LINE_BYTES // 4
+        elif channels == problem.channels and channels <= problem.x_strides[2] <= channels + problem.channel_room:
             x_pitch = problem.x_strides[2]
-        if channels == problem.channels and problem.y_strides[2] == outputs:
+        if problem.element != FLOAT32 and channels == problem.channels and problem.y_strides[2] == outputs:
             y_pitch = outputs
     job.channels = channels
     wide.channels = channels
@@ -42,43 +50,47 @@ cdef void size_halves(Halves *job, const Problem *problem, Py_ssize_t channels) 
     job.y_bytes = job.rows * wide.y_strides[1] * 4
 
 
-cdef bint prepare_halves(Halves *job, const Problem *problem) noexcept nogil:
+cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil:
     """Plan a call of what prepare_rows leaves; whether a problem is computed here. The weights are packed for `packing_of`."""
     cdef Problem *wide = &job.wide
-    cdef Py_ssize_t channels = problem.channels, least
+    cdef Py_ssize_t channels = problem.channels, least, most = HALVES_BYTES, pixel = HALVES_PIXEL
     cdef Rows plain
+    if problem.element == FLOAT32:
+        most, pixel = COPIED_BYTES, COPIED_PIXEL
+        if not shares_sets(problem):
+            return False
     if (
-        (problem.element != FLOAT16 and problem.element != BFLOAT16) or problem.x_block or problem.y_block
+        problem.element == FLOAT64 or problem.x_block or problem.y_block
         or (channels > 1 and problem.x_strides[3] != 1) or (channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
     ):
         return False
     wide[0] = problem[0]
-    wide.element, wide.batch, wide.distance = FLOAT32, 1, IN_CACHE
+    wide.element, wide.batch, wide.distance, wide.sets = FLOAT32, 1, IN_CACHE, 0
     job.rows, job.columns = problem.out_height, problem.out_width
     job.mixed = True
-    size_halves(job, problem, channels)
+    size_sections(job, problem, channels)
     job.mixed = mixed_lanes(wide) != 0
     # Bands hold few channels as densely, and lose against float32 only where there is a step.
     if job.mixed and (problem.stride_width == 1 or (problem.packed != NULL and not (<const int *> problem.packed)[FINITE_FLAG])):
         return False
     if not job.mixed:
-        if problem.multiplier == 1 and channels * 4 > HALVES_PIXEL:
-            channels = divide_up(divide_up(channels, divide_up(channels * 4, HALVES_PIXEL)), LANES) * LANES
-        size_halves(job, problem, channels)
+        if problem.multiplier == 1 and channels * 4 > pixel:
+            channels = divide_up(divide_up(channels, divide_up(channels * 4, pixel)), LANES) * LANES
+        size_sections(job, problem, channels)
         if not prepare_rows(&plain, wide):
             return False
     # Output rows, half of whose inputs are their own.
     least = max(2, divide_up(divide_up((problem.kernel_height - 1) * problem.dilation_height, problem.stride_height), 2) * 2)
-    while job.x_bytes + job.y_bytes > HALVES_BYTES and (job.rows > least or job.columns > HALVES_COLUMNS):
+    while job.x_bytes + job.y_bytes > most and (job.rows > least or job.columns > HALVES_COLUMNS):
         if job.rows > least:
             job.rows = divide_up(job.rows // 2, least) * least
         else:
             job.columns = (job.columns + 1) // 2
-        size_halves(job, problem, channels)
+        size_sections(job, problem, channels)
     return True
 
 
-cdef Problem packing_of(const Halves *job, const Problem *problem) noexcept nogil:
+cdef Problem packing_of(const Sections *job, const Problem *problem) noexcept nogil:
     """All channels as float32. Of a part of them, blocks are whole vectors."""
     cdef Problem wide = job.wide
     if job.channels < problem.channels:
@@ -98,11 +110,11 @@ cdef inline Part part_of(Py_ssize_t position, Py_ssize_t reach, Py_ssize_t exten
     return Part(first, last - first, -min(position, 0))
 
 
-cdef void run_halves(const Halves *given, const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_sections(const Sections *given, const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef Problem wide = given.wide
     cdef Rows job
-    cdef Py_ssize_t image, top, column, channel, row, count
+    cdef Py_ssize_t image, top, column, channel, row, count, itemsize = item_bytes(problem.element)
     cdef const Py_ssize_t *x_strides = &problem.x_strides[0]
     cdef const Py_ssize_t *y_strides = &problem.y_strides[0]
     cdef char *sums = scratch + given.x_bytes
@@ -128,11 +140,11 @@ cdef void run_halves(const Halves *given, const Problem *problem, const char *x,
                 wide.channel_room = wide.x_strides[2] - wide.channels
                 # With what may be read behind the last channel.
                 count = wide.x_strides[2] if problem.channels + problem.channel_room - channel >= wide.x_strides[2] else wide.channels
-                source = x + (image * x_strides[0] + down.first * x_strides[1] + across.first * x_strides[2] + channel) * 2
-                target = y + (image * y_strides[0] + top * y_strides[1] + column * y_strides[2] + channel * problem.multiplier) * 2
+                source = x + (image * x_strides[0] + down.first * x_strides[1] + across.first * x_strides[2] + channel) * itemsize
+                target = y + (image * y_strides[0] + top * y_strides[1] + column * y_strides[2] + channel * problem.multiplier) * itemsize
                 for row in range(wide.height):
                     widen_runs(
-                        <float *> scratch + row * wide.x_strides[1], wide.x_strides[2], source + row * x_strides[1] * 2, x_strides[2] * 2,
+                        <float *> scratch + row * wide.x_strides[1], wide.x_strides[2], source + row * x_strides[1] * itemsize, x_strides[2] * itemsize,
                         wide.width, count, problem.element,
                     )
                 if given.mixed:
@@ -143,7 +155,7 @@ cdef void run_halves(const Halves *given, const Problem *problem, const char *x,
                     run_rows(&job, &wide, scratch, sums, 0, wide.out_height)
                 for row in range(wide.out_height):
                     narrow_runs(
-                        target + row * y_strides[1] * 2, y_strides[2] * 2, <const float *> sums + row * wide.y_strides[1], wide.y_strides[2],
+                        target + row * y_strides[1] * itemsize, y_strides[2] * itemsize, <const float *> sums + row * wide.y_strides[1], wide.y_strides[2],
                         wide.out_width, wide.channels * problem.multiplier, problem.element,
                     )
                 channel += wide.channels
