@@ -360,7 +360,7 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         squares.columns = line
         squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
-        if (near_bytes >= DEEP_BYTES or (far and whole)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
+        if (near_bytes >= DEEP_BYTES or (far and whole and row_bytes >= 16 * LINE)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
             strip = min(16, max(lines, (strip if near_bytes >= DEEP_BYTES else 8 * BIT_BYTES) // (row_bytes * line))) * line
             if (deep or near_bytes < DEEP_BYTES) and down.source == row_bytes and strip * row_bytes <= near_bytes:
                 squares.rows = strip
