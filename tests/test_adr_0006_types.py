@@ -147,6 +147,23 @@ def test_d13_d15_zero_points_that_a_type_has_not(kind, zero_points, words):
 
 
 @every_isa
+@pytest.mark.parametrize("channels", [16, 17, 39, 64, 96])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1)])
+def test_d13_uint8_of_few_weights_beyond_int8(isa, channels, stride):
+    """D13: `bias + sum of (x - input zero point) * (w - weights zero point)`, of which a few weights are beyond int8 without their zero point."""
+    for seed, size in enumerate([(5, 8), (4, 9), (3, 33), (7, 34), (9, 3)]):
+        rng = np.random.default_rng(seed)
+        x, weights = numbers("uint8", (1, *size, channels), rng), rng.integers(40, 161, (3, 3, channels, 1)).astype(np.uint8)
+        weights.reshape(-1)[rng.integers(0, weights.size, 1 + 3 * seed)] = rng.choice([229, 255])
+        q = nd.Quantization((1.0, seed * 60), (2e-3, 100), (1.0, 256 - (seed + 1) * 50))
+        bias = rng.integers(-9999, 9999, channels).astype(np.int32)
+        padding = tuple(same_padding(n, 3, step, 1) for n, step in zip(size, stride, strict=True))
+        for rounding in ("tflite", "xnnpack"):
+            got = nd.depthwise_conv2d(x, weights, bias, stride=stride, quantization=q, rounding=rounding, isa=isa)
+            assert_equal(got, x, weights, bias, q, rounding, stride=stride, padding=padding)
+
+
+@every_isa
 @pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
 def test_d13_uint8_at_its_limits(isa, rounding):
     """D13: `bias + sum of (x - input zero point) * (w - weights zero point)`, an int32 that wraps around."""

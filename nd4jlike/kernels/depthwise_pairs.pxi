@@ -79,7 +79,7 @@ cdef extern from "window.h" nogil:
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
-        int parts, skips, rescaling, zeros, edges, bounded, flip
+        int parts, skips, rescaling, zeros, edges, wide, bounded, flip
         vi16 zero_point
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
@@ -105,8 +105,8 @@ cdef struct Pairs:
     # Of lines, the same: rows of cells that LINE_OUTPUTS outputs reach; else 0. Whether they go along the rows.
     Py_ssize_t cells
     bint down
-    # Whether 3x3 windows slide over the columns; whether outputs are computed one by one.
-    bint window, apart
+    # Whether 3x3 windows slide over the columns, and have weights beyond int8; whether outputs are computed one by one.
+    bint window, wide, apart
     # Of several filters for a channel (depthwise_spread.pxi): whether lanes repeat four cells, else they pick them; whether outputs are one run; cells of an
     # output in a row; columns whose cells are made together.
     bint spread, fours, flat
@@ -161,7 +161,7 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if not job.spread:
         job.blocks = 2 if job.parts > 2 and VECTOR_BYTES // 4 < problem.channels < VECTOR_BYTES // 2 else divide_up(problem.channels, VECTOR_BYTES)
-    job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES)
+    job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES * (2 if job.wide else 1)) + (1 if job.wide else 0)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
     job.weights = job.padding + 64
 
@@ -183,8 +183,8 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
         return
     if (outputs - columns_of_part(outputs, 4)) // 3 * job.stride < beyond:
         return
-    # Steps make quads slow, which would else have the lanes of two quarters full.
-    if rest <= VECTOR_BYTES // 4 or (problem.channels < VECTOR_BYTES // 2 and job.stride == 2):
+    # Quads, which leave no lane of two quarters idle, are slow with steps, and with many sets of weights.
+    if rest <= VECTOR_BYTES // 4 or (problem.channels < VECTOR_BYTES // 2 and (job.stride == 2 or (job.window and problem.channels % 8))):
         job.parts = 4
 
 
@@ -212,7 +212,11 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most, strips, parts
     # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
-    if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED or problem.widest_weight > 127:
+    if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED:
+        return False
+    # Two bytes add up to no more than 254.
+    job.wide = problem.widest_weight > 127
+    if job.wide and not (WINDOWS and problem.kernel_height == 3 and problem.kernel_width == 3 and problem.multiplier == 1 and problem.widest_weight < 255):
         return False
     job.cells = 0
     job.spread = job.apart = False
@@ -238,8 +242,8 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
-    # Of 3x3 and fewer channels than that, quads leave no lane idle; those of larger filters take longer all the same.
-    if problem.channels < (VECTOR_BYTES * 5 // 8 if job.taps == 3 or not WINDOWS else VECTOR_BYTES // 2 + 1) and job.parts == 1:
+    # Of fewer channels than that, quads leave no lane idle; with VNNI they take longer all the same.
+    if problem.channels < (VECTOR_BYTES // 2 + 1 if WINDOWS else VECTOR_BYTES * 5 // 8) and job.parts == 1:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
@@ -408,7 +412,8 @@ cdef void pack_pairs(
     cdef int *cell
     cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap, outputs = problem.channels * problem.multiplier
     cdef int taps[4]
-    cdef int folded, shift, w, how, kind, scaled
+    cdef int rest[4]
+    cdef int folded, shift, w, how, kind, scaled, wide
     cdef long long reach, least, largest
     cdef float scale
     # Weights of all sums lie together for each entry, or those of all entries for each sum.
@@ -422,6 +427,7 @@ cdef void pack_pairs(
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
+        wide = 0
         # Windows alone know it.
         rounded = problem.output_zero_point > -128 and job.window
         split = FUSED and problem.rounding == 0 and (WINDOWS or job.cells > 0)
@@ -476,8 +482,14 @@ cdef void pack_pairs(
                         elif job.taps == 5:
                             down = tap % 2 - row
                             column = (entry - 5) * 2 + tap // 2
-                        taps[tap] = tap_weight(problem, weights, down, column, channel)
+                        w = tap_weight(problem, weights, down, column, channel)
+                        taps[tap] = min(max(w, -128), 127)
+                        rest[tap] = w - taps[tap]
+                        if rest[tap]:
+                            wide |= 1 << quad
                     put_weights(cell, LANES, taps[0], taps[1], taps[2], taps[3])
+                    if job.wide:
+                        put_weights(cell + QUADS * job.entries * job.rows * LANES, LANES, rest[0], rest[1], rest[2], rest[3])
                     cell += CELL_PLANES * LANES
             lines[lane] = below[lane] = Fit(0, 12582912, 0)
             if channel < 0:
@@ -522,6 +534,8 @@ cdef void pack_pairs(
                 else:
                     scaled |= 1 << quad
                     split = False
+        if job.wide:
+            block[(job.block_vectors - 1) * LANES] = wide
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE
         place = parts_of(job, problem, index)
         kind = HALVES if place == 2 else QUARTERS if place == 4 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
@@ -621,6 +635,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.skips = problem.stride_height > job.stride
     strip.zeros = problem.input_zero_point == -INPUT_OFFSET
     strip.edges = 0
+    strip.wide = job.wide
     strip.flip = flip_of(problem.element)
     strip.y_flip = splat_i8(strip.flip)
     strip.bounded = strip.flip or problem.quantized_max < 127

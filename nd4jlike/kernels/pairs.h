@@ -55,6 +55,8 @@ typedef struct {
     int parts, skips, rescaling;
     /* Whether products of what is outside the image are zero; OUTSIDE_LEFT .. */
     int zeros, edges;
+    /* Of 3x3: whether what is left of weights beyond int8 follows the weights, and the bits of those of the QUADS that have some. */
+    int wide;
     /* Whether results may be above the upper bound, or bits of the output differ. */
     int bounded;
     /* Bits that differ in bytes of the input, and of the output. */

@@ -24,7 +24,7 @@ typedef struct {
     const PairsStrip *strip;
     char *ring, *from, *stop;
     ptrdiff_t stored, y_row;
-    int scaled;
+    int scaled, wide;
     vbytes offset, outside;
 } Window;
 
@@ -134,42 +134,51 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
 
 /* One of the QUADS sums of each row, at one column of outputs or at two: the bias and the products of three columns each, of which the second one is words
  * where the filter steps by 2; then what makes bytes of the sums. Weights lie for `packed` rows. */
-#define WINDOW_WEIGHT(place) "vmovdqu32 %c[weights]+" place "(%[block]), %[w]\n\t"
-#define WINDOW_DOT(place, cell, sum) "vpdpbusd %c[weights]+" place "(%[block]), %[" cell "], %[" sum "]\n\t"
-#define WINDOW_DOTS(place, cell, sum, next_cell, next_sum) \
-    WINDOW_WEIGHT(place) "vpdpbusd %[w], %[" cell "], %[" sum "]\n\tvpdpbusd %[w], %[" next_cell "], %[" next_sum "]\n\t"
+#define WINDOW_DOT(from, place, cell, sum) "vpdpbusd %c[" from "]+" place "(%[block]), %[" cell "], %[" sum "]\n\t"
+#define WINDOW_DOTS(from, place, cell, sum, next_cell, next_sum) \
+    "vmovdqu32 %c[" from "]+" place "(%[block]), %[w]\n\tvpdpbusd %[w], %[" cell "], %[" sum "]\n\tvpdpbusd %[w], %[" next_cell "], %[" next_sum "]\n\t"
+#define WINDOW_OF_FOUR(from) \
+    WINDOW_DOTS(from, "0", "a_", "s", "d_", "u") WINDOW_DOTS(from, "64", "a_", "t", "d_", "v") WINDOW_DOTS(from, "128", "b_", "s", "e_", "u") \
+    WINDOW_DOTS(from, "192", "b_", "t", "e_", "v") WINDOW_DOTS(from, "256", "c_", "s", "f_", "u") WINDOW_DOTS(from, "320", "c_", "t", "f_", "v")
+#define WINDOW_OF_ROWS(from) \
+    WINDOW_DOT(from, "0", "a_", "s") WINDOW_DOT(from, "64", "a_", "t") WINDOW_DOT(from, "128", "b_", "s") WINDOW_DOT(from, "192", "b_", "t") \
+    WINDOW_DOT(from, "256", "c_", "s") WINDOW_DOT(from, "320", "c_", "t")
+#define WINDOW_OF_COLUMNS(from) \
+    WINDOW_DOTS(from, "0", "a_", "s", "d_", "u") WINDOW_DOTS(from, "%c[step]", "b_", "s", "e_", "u") WINDOW_DOTS(from, "2*%c[step]", "c_", "s", "f_", "u")
+#define WINDOW_OF_ONE(from) WINDOW_DOT(from, "0", "a_", "s") WINDOW_DOT(from, "%c[step]", "b_", "s") WINDOW_DOT(from, "2*%c[step]", "c_", "s")
+/* What is left of weights beyond int8 is a product of its own, out of the way. */
+#define WINDOW_PRODUCTS(of) \
+    of("weights") "test %[wide_bit], %[wide]\n\tjnz .Lwide%=\n.Lall%=:\n\t.subsection 1\n.Lwide%=:\n\t" of("rest") "jmp .Lall%=\n\t.previous"
 #define WINDOW_OPERANDS(quad, packed) \
     [block] "r"(block), [bias] "i"((QUADS * PAIRS_BIAS + quad) * VECTOR_BYTES), \
-        [weights] "i"((QUADS * PAIRS_CONSTANTS + quad * 3 * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES)
+        [weights] "i"((QUADS * PAIRS_CONSTANTS + quad * 3 * (packed)) * VECTOR_BYTES), [step] "i"((packed)*VECTOR_BYTES), \
+        [rest] "i"((QUADS * PAIRS_CONSTANTS + (QUADS + quad) * 3 * (packed)) * VECTOR_BYTES), [wide] "r"(wide), [wide_bit] "i"(1 << quad)
 #define WINDOW_THREE(quad, a, b, c) [a_] "v"(a[quad]), [b_] "v"(b[stride == 1 ? quad : quad / 2]), [c_] "v"(c[quad])
 #define WINDOW_NEXT_THREE(quad, d, e, f) [d_] "v"(d[quad]), [e_] "v"(e[stride == 1 ? quad : quad / 2]), [f_] "v"(f[quad])
 #define WINDOW_SUMS(quad, a, b, c, d, e, f) \
     if (rows == 2 && outputs == 2) { \
         vi32 w; \
         __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\tvmovdqa32 %[s], %[u]\n\tvmovdqa32 %[s], %[v]\n\t" \
-                WINDOW_DOTS("0", "a_", "s", "d_", "u") WINDOW_DOTS("64", "a_", "t", "d_", "v") WINDOW_DOTS("128", "b_", "s", "e_", "u") \
-                WINDOW_DOTS("192", "b_", "t", "e_", "v") WINDOW_DOTS("256", "c_", "s", "f_", "u") WINDOW_DOTS("320", "c_", "t", "f_", "v") \
+                WINDOW_PRODUCTS(WINDOW_OF_FOUR) \
                 : [s] "=&v"(sums[quad][0]), [t] "=&v"(sums[quad][1]), [u] "=&v"(sums[quad][2]), [v] "=&v"(sums[quad][3]), [w] "=&v"(w) \
                 : WINDOW_THREE(quad, a, b, c), WINDOW_NEXT_THREE(quad, d, e, f), WINDOW_OPERANDS(quad, 2) \
-                : "memory"); \
+                : "cc", "memory"); \
     } else if (rows == 2) { \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" WINDOW_DOT("0", "a_", "s") WINDOW_DOT("64", "a_", "t") \
-                WINDOW_DOT("128", "b_", "s") WINDOW_DOT("192", "b_", "t") WINDOW_DOT("256", "c_", "s") WINDOW_DOT("320", "c_", "t") \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[t]\n\t" WINDOW_PRODUCTS(WINDOW_OF_ROWS) \
                 : [s] "=&v"(sums[quad][0]), [t] "=&v"(sums[quad][1]) \
                 : WINDOW_THREE(quad, a, b, c), WINDOW_OPERANDS(quad, 2) \
-                : "memory"); \
+                : "cc", "memory"); \
     } else if (outputs == 2) { \
         vi32 w; \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[u]\n\t" WINDOW_DOTS("0", "a_", "s", "d_", "u") \
-                WINDOW_DOTS("%c[step]", "b_", "s", "e_", "u") WINDOW_DOTS("2*%c[step]", "c_", "s", "f_", "u") \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\tvmovdqa32 %[s], %[u]\n\t" WINDOW_PRODUCTS(WINDOW_OF_COLUMNS) \
                 : [s] "=&v"(sums[quad][0]), [u] "=&v"(sums[quad][1]), [w] "=&v"(w) \
                 : WINDOW_THREE(quad, a, b, c), WINDOW_NEXT_THREE(quad, d, e, f), WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1) \
-                : "memory"); \
+                : "cc", "memory"); \
     } else { \
-        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_DOT("0", "a_", "s") WINDOW_DOT("%c[step]", "b_", "s") WINDOW_DOT("2*%c[step]", "c_", "s") \
+        __asm__("vmovdqu32 %c[bias](%[block]), %[s]\n\t" WINDOW_PRODUCTS(WINDOW_OF_ONE) \
                 : [s] "=&v"(sums[quad][0]) \
                 : WINDOW_THREE(quad, a, b, c), WINDOW_OPERANDS(quad, stride == 1 ? 2 : 1) \
-                : "memory"); \
+                : "cc", "memory"); \
     } \
     if (rescaling != OTHERWISE) { \
         vf32 scale, offset_; \
@@ -263,7 +272,8 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
                 else \
                     store_part_bytes(at, value, stored); \
             } \
-            y += y_column; \
+            y += outputs == 2 && column == 0 ? y_step : y_column; \
+            y_step = y_column; \
             __asm__("" : "+r"(y)); \
         } \
     }
@@ -298,7 +308,7 @@ WORD void window_first(const Window *window, const int stride, const int kind, c
     _Pragma("GCC unroll 4") for (int i = 0; i < count; i++) \
         to[i] = from[i];
 
-/* `rows` rows of outputs; the newer rows of the input are `row` and the next one. Of an odd number of columns the first one is computed alone. */
+/* `rows` rows of outputs; the newer rows of the input are `row` and the next one. */
 WORD void window_row(
     const Window *window, ptrdiff_t row, int8_t *y, const int rows, const int stride, const int kind, const int rescaling, const int ahead)
 {
@@ -309,15 +319,25 @@ WORD void window_row(
     const char *const last = ring + strip->width * RING_STEP, *const end = stride == 2 ? last + RING_STEP : last;
     const vi32 *const block = strip->block;
     const vbytes swapped = bytes_swapped();
-    const uint64_t odd = ODD_BYTES, even = ~ODD_BYTES;
-    /* Two columns at a time where that is worth its code; twice over, in other registers, where moving what stays would take time. */
-    const int twice = rescaling != OTHERWISE, again = rescaling == BY_SCALE && kind != PART && kind != QUARTERS && rows * stride == 2;
-    int scaled = window->scaled;
+    uint64_t odd = ODD_BYTES, even = ~ODD_BYTES;
+    /* Not to be made anew. */
+    __asm__("" : "+Yk"(odd), "+Yk"(even));
+    /* Two columns at a time. Where it is worth its code, this is there twice, in other registers, so that nothing is moved, and the first one of an odd number
+     * is computed alone; else it has another one before it, of nothing, whose place it takes. */
+    const int twice = rescaling != OTHERWISE, again = rescaling == BY_SCALE && (kind == WHOLE || kind == HALVES) && rows * stride == 2;
+    const int single = again || !twice, uneven = strip->columns & 1;
+    ptrdiff_t y_step = single || !uneven ? y_column : 0;
+    const int scaled = window->scaled, wide = window->wide;
     vi32 a[QUADS], b[QUADS], c[QUADS], d[QUADS];
     if (stride == 2) {
         vi32 a_words[2], b_words[2], c_words[2];
         WINDOW_TWO(a, a_words, 1)
-        for (int one = twice ? strip->columns & 1 : 1; one; one = !twice && ring != end) {
+        if (!single && uneven) {
+            WINDOW_MOVE(b, a, QUADS)
+            WINDOW_MOVE(b_words, a_words, 2)
+            goto second_of_two;
+        }
+        for (int one = twice ? uneven : 1; single && one; one = !twice && ring != end) {
             WINDOW_TWO(b, b_words, 0)
             WINDOW_OUTPUTS(1, a, a_words, b, a, a_words, b)
             WINDOW_MOVE(a, b, QUADS)
@@ -325,6 +345,7 @@ WORD void window_row(
         }
         while (twice && ring != end) {
             WINDOW_TWO(b, b_words, 0)
+        second_of_two:
             WINDOW_TWO(c, c_words, 0)
             WINDOW_OUTPUTS(2, a, a_words, b, b, b_words, c)
             if (!again) {
@@ -341,7 +362,12 @@ WORD void window_row(
     } else {
         WINDOW_CELLS(window, a, WINDOW_INSIDE, 1)
         WINDOW_CELLS(window, b, WINDOW_INSIDE, 1)
-        for (int one = twice ? strip->columns & 1 : 1; one; one = !twice && ring != end) {
+        if (!single && uneven) {
+            WINDOW_MOVE(c, b, QUADS)
+            WINDOW_MOVE(b, a, QUADS)
+            goto second;
+        }
+        for (int one = twice ? uneven : 1; single && one; one = !twice && ring != end) {
             WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
             WINDOW_OUTPUTS(1, a, b, c, a, b, c)
             WINDOW_MOVE(a, b, QUADS)
@@ -349,6 +375,7 @@ WORD void window_row(
         }
         while (twice && ring != end) {
             WINDOW_CELLS(window, c, WINDOW_LEFT_OF_END, 0)
+        second:
             WINDOW_CELLS(window, d, WINDOW_LEFT_OF_END, 0)
             WINDOW_OUTPUTS(2, a, b, c, b, c, d)
             if (!again) {
@@ -373,6 +400,7 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
         .stop = strip->pairs[0] + largest(least(strip->to, strip->width), strip->from) * RING_STEP,
         .stored = least(strip->stored, VECTOR_BYTES), .y_row = strip->y_row,
         .scaled = *(const int *)(strip->block + QUADS * PAIRS_SCALED), .offset = splat_i8(INPUT_OFFSET ^ strip->flip),
+        .wide = strip->wide ? *(const int *)(strip->block + QUADS * (PAIRS_CONSTANTS + 2 * 3 * rows)) : 0,
     };
     int8_t *y = strip->y;
     ptrdiff_t row = 0;
