@@ -619,6 +619,14 @@ def test_d20_products_beyond_a_word(make):
     assert caught.value.status & ShapeStatus.OVERFLOW
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_d16_new_axes(order):
+    """D16: `subarray` is basic indexing: a part with new axes is the dense layout of their shape, in either order."""
+    d = ShapeDescriptor("int8", order, (3, 4))
+    for key, shape in (((None,), (1, 3, 4)), ((slice(None), None), (3, 1, 4)), ((..., None), (3, 4, 1))):
+        assert d.subarray(key) == ShapeDescriptor("int8", order, shape)
+
+
 def test_d17_views_may_have_zero_and_negative_strides():
     """D17: `validate()` tells what a fresh allocation cannot have."""
     turned = ShapeDescriptor("float32", "c", (4, 5)).subarray((slice(None, None, -1),))

@@ -77,6 +77,12 @@ def shapes_like(shape):
 # Views
 
 
+def test_d1_plain_axes_leave_their_padding_behind():
+    """D1: Axes that become plain leave their padding behind."""
+    part = ShapeDescriptor.from_tag((6, 2), "AB4a2b", paddings=(4, 0)).subarray((slice(None), 0))
+    assert (part.shape, part.strides, part.paddings, part.inner_blocks) == ((6,), (2,), (0,), ())
+
+
 def test_d1_any_two_elements_are_evenly_spaced():
     """D1: a slice of a blocked axis whose elements are evenly spaced in memory is a view."""
     x = nd.reorder(np.arange(8, dtype=np.float32).reshape(2, 4), "Ba3b")
