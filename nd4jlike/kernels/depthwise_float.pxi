@@ -69,8 +69,6 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
-    # Products up to which reading inputs from two sets is what takes the time with vectors of 64 bytes.
-    SHARING_PRODUCTS = 9
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
@@ -192,8 +190,7 @@ cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) no
 cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
     return (
-        (problem.sets == 1 or (problem.sets == 2 and problem.stride_height == problem.stride_width == 1
-                               and (VECTOR_BYTES < 64 or problem.kernel_height * problem.kernel_width <= SHARING_PRODUCTS)))
+        (problem.sets == 1 or (problem.sets == 2 and VECTOR_BYTES < 64 and problem.stride_height == problem.stride_width == 1))
         and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
