@@ -53,28 +53,22 @@ static inline Cache first_level(void)
     return known;
 }
 
-/* Bytes of the caches, at least so many where nobody tells. A processor is asked once: in a virtual machine each time takes a microsecond and more. */
-static inline long second_level_bytes(void)
+/* Bytes of the cache of a level beyond the first, and its name for sysconf; at least so many. A processor is asked once: in a virtual machine each time takes a
+ * microsecond and more. */
+static inline long cache_bytes(unsigned level, int name, long least)
 {
-    static long known = 0;
-    if (known == 0) {
-        const Cache cache = described(2);
-        const long told = cache.ways ? cache.bytes : sysconf(_SC_LEVEL2_CACHE_SIZE);
-        known = told > 1 << 18 ? told : 1 << 18;
+    static long known[4];
+    if (known[level] == 0) {
+        const Cache cache = described(level);
+        const long told = cache.ways ? cache.bytes : sysconf(name);
+        known[level] = told > least ? told : least;
     }
-    return known;
+    return known[level];
 }
 
-static inline long last_level_bytes(void)
-{
-    static long known = 0;
-    if (known == 0) {
-        const Cache cache = described(3);
-        const long told = cache.ways ? cache.bytes : sysconf(_SC_LEVEL3_CACHE_SIZE);
-        known = told > 1 << 22 ? told : 1 << 22;
-    }
-    return known;
-}
+static inline long second_level_bytes(void) { return cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, 1 << 18); }
+
+static inline long last_level_bytes(void) { return cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, 1 << 22); }
 
 /* Ask for large pages under memory that nobody has touched yet: each is one page fault instead of 512. A wish: without them all is as before. */
 static inline void want_large_pages(char *memory, size_t bytes)
