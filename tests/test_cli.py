@@ -109,10 +109,10 @@ def bad_models(tmp_path):
     strange.graph.tensors[tiny_models.OUTPUT].name = "two\nlines\x1b[31m"
     cases = {
         "none.tflite": (tiny_models.pack(tiny_models.relu()), "no DEPTHWISE_CONV_2D in this model"),
-        "short.tflite": (content[: len(content) // 2], "damaged or truncated TensorFlow Lite model"),
+        "short.tflite": (content[: len(content) // 2], r"short\.tflite: damaged or truncated TensorFlow Lite model"),
         "empty.tflite": (b"", "not a TensorFlow Lite model"),
         "image.png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "not a TensorFlow Lite model"),
-        "int64.tflite": (tiny_models.pack(unknown.model), "input INT64"),
+        "int64.tflite": (tiny_models.pack(unknown.model), r"int64\.tflite: .*input INT64"),
         "tanh.tflite": (tiny_models.pack(tanh.model), "fused activation TANH is not supported"),
         "strange.tflite": (tiny_models.pack(strange.model), r"\(two lines\?\[31m\): input INT32"),
     }

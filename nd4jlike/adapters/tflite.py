@@ -284,12 +284,14 @@ def read_model(path: str | os.PathLike[str] | bytes) -> TfliteModel:
         tflite = importlib.import_module("tflite")
     except ImportError as error:
         raise MissingLibraryError("reading a .tflite file needs the tflite package: pip install nd4jlike[cli]") from error
+    where = "" if isinstance(path, bytes) else f"{os.fspath(path)}: "
     try:
         return _Reader(tflite, content).model()
-    except Nd4jLikeError:
+    except Nd4jLikeError as error:
+        error.args = (f"{where}{error}",)
         raise
     except _DAMAGE as error:
-        raise LayoutError(f"damaged or truncated TensorFlow Lite model: its {len(content)} bytes refer to others outside them ({error})") from error
+        raise LayoutError(f"{where}damaged or truncated TensorFlow Lite model: its {len(content)} bytes refer to others outside them ({error})") from error
 
 
 def _content(path: str | os.PathLike[str] | bytes) -> bytes:
