@@ -802,7 +802,7 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     return plan(x, out)
 
 
-cdef Cache first = first_level()
+cdef Cache nearest_cache = first_level()
 
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
@@ -814,16 +814,16 @@ cdef int distance_of(Py_ssize_t nbytes) noexcept:
 
 def _assume_ways(long ways):
     """For tests of what other machines run: another number of ways of the first-level cache; the one before."""
-    global first
-    before = first.ways
-    first = Cache(ways, first.bytes // before * ways)
+    global nearest_cache
+    before = nearest_cache.ways
+    nearest_cache = Cache(ways, nearest_cache.bytes // before * ways)
     return before
 
 
 cdef int sets_of(Py_ssize_t pitch) noexcept:
     """Problem.sets of pixels so many bytes apart: a way of 4 KiB has one place for a channel of pixels that are 4 KiB apart, two where they are 2."""
-    cdef Py_ssize_t way = first.bytes // first.ways
-    return <int> (way // min(way, pitch & -pitch)) if pitch and first.ways <= FEW_WAYS else 0
+    cdef Py_ssize_t way = nearest_cache.bytes // nearest_cache.ways
+    return <int> (way // min(way, pitch & -pitch)) if pitch and nearest_cache.ways <= FEW_WAYS else 0
 
 
 cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:

@@ -279,38 +279,45 @@ def read_model(path: str | os.PathLike[str] | bytes) -> TfliteModel:
     LayoutError, DTypeError, MissingLibraryError, OSError
         As `depthwise_layers`.
     """
-    content = _content(path)
+    try:
+        return _read(_content(path))
+    except MissingLibraryError:
+        raise
+    except Nd4jLikeError as error:
+        if not isinstance(path, bytes):
+            error.args = (f"{os.fspath(path)}: {error}",)
+        raise
+
+
+def _read(content: bytes) -> TfliteModel:
     try:
         tflite = importlib.import_module("tflite")
     except ImportError as error:
         raise MissingLibraryError("reading a .tflite file needs the tflite package: pip install nd4jlike[cli]") from error
-    where = "" if isinstance(path, bytes) else f"{os.fspath(path)}: "
     try:
         return _Reader(tflite, content).model()
-    except Nd4jLikeError as error:
-        error.args = (f"{where}{error}",)
+    except Nd4jLikeError:
         raise
     except _DAMAGE as error:
-        raise LayoutError(f"{where}damaged or truncated TensorFlow Lite model: its {len(content)} bytes refer to others outside them ({error})") from error
+        raise LayoutError(f"damaged or truncated TensorFlow Lite model: its {len(content)} bytes refer to others outside them ({error})") from error
 
 
 def _content(path: str | os.PathLike[str] | bytes) -> bytes:
     if isinstance(path, bytes):
-        return _identified(path, path[:8], "")
+        return _identified(path, path[:8])
     with Path(path).open("rb") as file:
         # The head first: a device or a disk image is refused without reading it whole.
         head = file.read(8)
-        _identified(head, head, f"{os.fspath(path)}: ")
-        content = head + file.read(LARGEST_FILE)
+        content = _identified(head, head) + file.read(LARGEST_FILE)
     if len(content) > LARGEST_FILE:
-        raise LayoutError(f"{os.fspath(path)}: a TensorFlow Lite model has at most {LARGEST_FILE} bytes")
+        raise LayoutError(f"a TensorFlow Lite model has at most {LARGEST_FILE} bytes")
     return content
 
 
-def _identified(content: bytes, head: bytes, where: str) -> bytes:
+def _identified(content: bytes, head: bytes) -> bytes:
     if head[4:8] != IDENTIFIER:
         found = repr(head[4:8]) if len(head) >= 8 else f"missing ({len(head)} bytes in all)"
-        raise LayoutError(f"{where}not a TensorFlow Lite model: bytes 4 to 8 must be {IDENTIFIER!r}, they are {found}")
+        raise LayoutError(f"not a TensorFlow Lite model: bytes 4 to 8 must be {IDENTIFIER!r}, they are {found}")
     return content
 
 
