@@ -26,9 +26,6 @@ static double now(void)
     return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-/* Keeps the sums alive without storing them. */
-#define USE(sums) for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : "+x"(sums[i]))
-
 static words dot_of_pairs(words sum, words a, words b)
 {
 #if BYTES == 64 && defined(__AVX512VNNI__)
@@ -61,39 +58,37 @@ enum { PRODUCTS = 2, PRODUCTS_OF_PAIRS = 2 };
 enum { PRODUCTS = 1, PRODUCTS_OF_PAIRS = 1 };
 #endif
 
-/* Multiplications and additions a second, in billions: of float32 (4), of int16 (2), or of bytes (1). */
-double peak(int itemsize)
-{
-    double best = 0;
-    for (int try = 0; try < TRIES; try++) {
-        floats f[CHAINS] = {0}, fa = {0}, fb = {0};
-        words w[CHAINS] = {0}, wa = {0}, wb = {0};
-        double begin = now(), rate;
-        __asm__ volatile("" : "+x"(fa), "+x"(fb), "+x"(wa), "+x"(wb));
-        for (int turn = 0; turn < TURNS; turn++) {
-            if (itemsize == 1) {
-#pragma GCC unroll 12
-                for (int i = 0; i < CHAINS; i++)
-                    w[i] = dot(w[i], wa, wb);
-                USE(w);
-            } else if (itemsize == 2) {
-#pragma GCC unroll 12
-                for (int i = 0; i < CHAINS; i++)
-                    w[i] = dot_of_pairs(w[i], wa, wb);
-                USE(w);
-            } else {
-#pragma GCC unroll 12
-                for (int i = 0; i < CHAINS; i++)
-                    f[i] += fa * fb;
-                USE(f);
-            }
-        }
-        rate = 2.0 * CHAINS * TURNS * (BYTES / 4) * (itemsize == 1 ? PRODUCTS : itemsize == 2 ? PRODUCTS_OF_PAIRS : 1) / (now() - begin) * 1e-9;
-        if (rate > best)
-            best = rate;
+/* Multiplications and additions a second, in billions. One kind of sums a function: two do not fit 16 registers. `a` is anew for each product, else that is
+ * computed once for all; and the order of sums is ours. */
+#define PEAK(name, vector, products, sum_of) \
+    static double peak_of_##name(void) \
+    { \
+        double best = 0; \
+        for (int try = 0; try < TRIES; try++) { \
+            vector sums[CHAINS] = {0}, a = {0}, b = {0}; \
+            double begin = now(), rate; \
+            __asm__ volatile("" : "+x"(a), "+x"(b)); \
+            for (int turn = 0; turn < TURNS; turn++) { \
+                _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) \
+                { \
+                    sums[i] = sum_of(sums[i], a, b); \
+                    __asm__ volatile("" : "+x"(sums[i]), "+x"(a)); \
+                } \
+            } \
+            rate = 2.0 * CHAINS * TURNS * (BYTES / 4) * (products) / (now() - begin) * 1e-9; \
+            if (rate > best) \
+                best = rate; \
+        } \
+        return best; \
     }
-    return best;
-}
+
+static floats add_product(floats sum, floats a, floats b) { return sum + a * b; }
+PEAK(floats, floats, 1, add_product)
+PEAK(pairs, words, PRODUCTS_OF_PAIRS, dot_of_pairs)
+PEAK(bytes, words, PRODUCTS, dot)
+
+/* Of float32 (4), of int16 (2), or of bytes (1). */
+double peak(int itemsize) { return itemsize == 1 ? peak_of_bytes() : itemsize == 2 ? peak_of_pairs() : peak_of_floats(); }
 
 /* Seconds of reading one run of bytes and writing another, lengths rounded down to whole vectors; the least of `tries`, each of `repeats`. */
 double touch(const char *x, size_t read, char *y, size_t written, int repeats, int tries)
