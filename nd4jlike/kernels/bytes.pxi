@@ -6,6 +6,8 @@ cdef extern from "bytes.h" nogil:
     const int INPUT_OFFSET
     const int GROUP
     const int UNORDERED
+    const int UNPACKED
+    int unpacked_channel(int quad, int lane)
     const int WINDOWS
     vi16 pack_i32(vi32 a, vi32 b)
     vi16 splat_i16(int value)

@@ -434,7 +434,7 @@ cdef void pack_pairs(
         by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
-            place = lane % LANES // 4 * 16 + quad * 4 + lane % 4 if UNORDERED else lane
+            place = lane if job.apart else unpacked_channel(quad, lane % LANES)
             if job.window:
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
             if job.spread:
@@ -642,7 +642,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)
-    strip.order = order_of(not UNORDERED)
+    strip.order = order_of(not UNPACKED or (not UNORDERED and (job.apart or job.spread)))
     for block in range(4):
         strip.pairs[block] = ring
     if job.spread:

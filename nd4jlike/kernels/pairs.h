@@ -321,42 +321,20 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     }
 }
 
-/* One of the QUADS as a function of its own, which all ways of rescaling share: of vectors of 32 bytes 5x5 filters are up to 1.2, 7x7 ones 1.3 times as fast so,
- * and 25 KB of the wheel less; 3x3 ones would take 1.2 times as long. */
-#define PAIRS_SUMS(taps, stride) \
-    static __attribute__((noinline, unused)) void pairs_sums_##taps##_##stride(const PairsStrip *strip, ptrdiff_t at, int quad, vi32 sums[2][TILE_OUTPUTS]) \
-    { \
-        const int rows = stride == 1 ? 2 : 1; \
-        switch (quad) { \
-        case 0: pairs_sums(strip, at, 0, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
-        case 1: pairs_sums(strip, at, 1, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
-        case 2: pairs_sums(strip, at, 2, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); break; \
-        default: pairs_sums(strip, at, 3, 1, sums, taps, stride, rows, PAIRS_COLUMNS, 0); \
-        } \
-    }
-#if VECTOR_BYTES == 32
-PAIRS_SUMS(5, 1)
-PAIRS_SUMS(5, 2)
-PAIRS_SUMS(7, 1)
-#endif
+enum { PAIRS_COPIES = VECTOR_BYTES == 64 ? QUADS : 1 };
 
 WORD void pairs_tile(
     const PairsStrip *strip, ptrdiff_t first, int8_t *y, ptrdiff_t stored_rows, const int taps, const int stride, const int rows, const int columns,
     int rescaling)
 {
-    /* As many sums at a time as registers hold. */
+    /* As many sums at a time as registers hold. One text for all QUADS where no instruction needs to know which: four would not fit a cache of decoded ones. */
     const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1, edges = pairs_edges(strip, first, taps, stride, columns);
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
-#pragma GCC unroll 4
+#pragma GCC unroll PAIRS_COPIES
     for (int quad = 0; quad < QUADS; quad += count) {
-#if VECTOR_BYTES == 32
-        if (taps > 4)
-            (taps == 7 ? pairs_sums_7_1 : stride == 1 ? pairs_sums_5_1 : pairs_sums_5_2)(strip, first * stride * PAIR_BYTES, quad, sums);
-        else
-#endif
-            pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns, edges);
+        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns, edges);
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
             if (rescaling != OTHERWISE)
@@ -371,11 +349,15 @@ WORD void pairs_tile(
         for (int output = 0; output < outputs; output++)
             if (count == 2)
                 packed[quad / 2][output] = low_words(sums[0][output], sums[1][output]);
-            else if (quad % 2 == 0)
-                all[output] = sums[0][output];
             else
-                packed[quad / 2][output] = low_words(all[output], sums[0][output]);
+                all[output * QUADS + quad] = sums[0][output];
     }
+    if (count == 1 && rescaling != OTHERWISE)
+#pragma GCC unroll 16
+        for (int output = 0; output < outputs; output++)
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; i++)
+                packed[i][output] = low_words(all[output * QUADS + 2 * i], all[output * QUADS + 2 * i + 1]);
     if (rescaling == OTHERWISE)
         pairs_otherwise(strip, all, bytes, outputs);
     else

@@ -379,7 +379,7 @@ WORD void move_block(int width, int rows, const char *source, ptrdiff_t row, cha
         vbytes value = cells[k];
 #if VECTOR_BYTES == 32
         /* Runs of a column from both pieces, side by side. */
-        value = run == 8 ? (vbytes)_mm256_permute4x64_epi64((__m256i)value, 0xd8) : in_order(value, order_of(0));
+        value = run == 8 ? (vbytes)_mm256_permute4x64_epi64((__m256i)value, 0xd8) : in_order(value, order_of(1));
         if (run == 2)
             value = (vbytes)_mm256_shuffle_epi8((__m256i)value, _mm256_setr_epi64x(0x0706030205040100, 0x0f0e0b0a0d0c0908, 0x0706030205040100, 0x0f0e0b0a0d0c0908));
 #endif
