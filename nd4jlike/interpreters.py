@@ -226,13 +226,14 @@ class OnnxRuntime(Reference):
     extra = "onnx"
     kernels = "onnxruntime kernels"
 
-    def __init__(self, content: bytes, tensor_bytes: int) -> None:
+    def __init__(self, content: bytes, tensor_bytes: int, *, precise: bool = False) -> None:
         runtime = self.load("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         # As by default on ARM: DequantizeLinear, Conv and QuantizeLinear of int8 are one integer convolution, as those of uint8 are everywhere.
         options.add_session_config_entry("session.qdqisint8allowed", "1")
+        options.add_session_config_entry("session.x64quantprecision", "1" if precise else "0")
         with _standard_error() as printed:
             try:
                 self.session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
@@ -271,7 +272,9 @@ class OnnxRuntime(Reference):
     @classmethod
     def alone(cls, layer: OnnxLayer, shape: tuple[int, ...], copies: int = 1) -> Reference:
         """Load a model of one layer."""
-        return cls(_one_node(cls.load("onnx"), layer, shape, copies), 0)
+        # Without VNNI its sums of products of uint8 by int8 saturate unless it is told to be precise.
+        mixed = (layer.dtype, layer.stored_dtype) == ("uint8", "int8")
+        return cls(_one_node(cls.load("onnx"), layer, shape, copies), 0, precise=mixed)
 
 
 class OnnxReference(Reference):
@@ -456,7 +459,6 @@ def _one_node(onnx: Any, layer: OnnxLayer, shape: tuple[int, ...], copies: int) 
     weights = layer.weights.transpose(2, 3, 0, 1).reshape(outputs, 1, *layer.kernel)
     if str(weights.dtype) != layer.stored_dtype:
         weights = (weights ^ np.uint8(128)).view(np.int8)
-    w = constant("w", weights)
     b = [] if layer.bias is None else [constant("b", layer.bias)]
     attributes = {"kernel_shape": layer.kernel, "strides": layer.stride, "dilations": layer.dilation, "group": layer.channels}
     if isinstance(layer.padding, str):
@@ -467,11 +469,13 @@ def _one_node(onnx: Any, layer: OnnxLayer, shape: tuple[int, ...], copies: int) 
         scales = np.array(q.weights, np.float32).reshape(-1 if len(q.weights) > 1 else ())
         zero_points = np.full(scales.shape, layer.stored_zero_point, layer.stored_dtype)
         x_scaling = [constant("x_scale", np.float32(q.input[0])), constant("x_zero_point", np.array(q.input[1], layer.dtype))]
-        w_scaling = [constant("w_scale", scales), constant("w_zero_point", zero_points)]
+        w_scale = constant("w_scale", scales)
         y_scaling = [constant("y_scale", np.float32(q.output[0])), constant("y_zero_point", np.array(q.output[1], layer.dtype))]
         if b and layer.operator == "QDQ":
             b_scale = constant("b_scale", np.float32(q.input[0]) * scales)
     for i in range(copies):
+        w = constant(f"w_{i}", weights)  # onnxruntime fails to convert weights that nodes share
+        w_scaling = [] if q is None else [w_scale, constant(f"w_zero_point_{i}", zero_points)]
         if q is None:
             nodes.append(helper.make_node("Conv", ["x", w, *b], [f"y{i}"], **attributes))
         elif layer.operator == "QLinearConv":
