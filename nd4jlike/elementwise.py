@@ -11,7 +11,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
-from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array, writes_in_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -265,7 +265,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
 
 def _into(ufunc: np.ufunc, read: Sequence[Any], targets: tuple[_Array, ...], mask: Any, kwargs: Mapping[str, Any]) -> None:
     """Have NumPy write into `targets`."""
-    if ufunc in NEEDS_DENSE and targets[0].ndim and not all(x.flags.c_contiguous for x in (np.asarray(read[0]), targets[0])):
+    if ufunc in NEEDS_DENSE and not all(writes_in_runs(np.asarray(x), targets[0]) for x in (read[0], mask)):
         found = ufunc(np.array(np.broadcast_to(read[0], targets[0].shape), order="C"), **kwargs)
         np.copyto(targets[0], found, casting=kwargs.get("casting", "same_kind"), where=mask)
     else:

@@ -12,9 +12,26 @@ cdef object elementwise_rules():
     return _rules
 
 
-# NumPy 2.4.6 with AVX-512 skips or misplaces elements in these where they or their results do not lie side by side (`negative`
-# where one of four elements of 32 bits or one of eight of 64 is taken, the others from 16 elements on): dense copies serve them.
+# NumPy 2.4.6 skips or misplaces elements of these where its innermost loop writes results that do not lie side by side (of floats
+# from 16 elements on; `negative` where one of four elements of 32 bits or one of eight of 64 is taken): dense copies serve them.
 NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
+
+
+def writes_in_runs(read, target):
+    """Whether NumPy's innermost loop from one array to another of equal shape, or one that it is broadcast to, surely writes elements side by side."""
+    shape, steps = target.shape, target.strides
+    axes = [axis for axis in range(len(shape)) if shape[axis] > 1]
+    if not axes:
+        return True
+    inner = min(reversed(axes), key=steps.__getitem__)
+    if steps[inner] != target.itemsize:  # negative ones are less
+        return False
+    # NumPy keeps two axes in the order of c if one of the operands has them so, and turns them if the other is all that has a say.
+    if all([steps[a] >= steps[b] for a, b in zip(axes, axes[1:])]):
+        return True
+    pace = [0] * (len(shape) - len(read.shape)) + [abs(step) if n > 1 else 0 for n, step in zip(read.shape, read.strides)]
+    return all([axis == inner or pace[axis] == 0 or pace[inner] == 0 or pace[axis] > pace[inner] for axis in axes])
+
 
 # Of numbers, these give the same bits whichever way NumPy takes: rounded as IEEE 754 has it, or integers.
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert))
@@ -57,7 +74,9 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
         else:
             return NotImplemented
     if ufunc in NEEDS_DENSE and not (is_run(&model.descriptor.layout, False) and out is None):
-        return NotImplemented
+        target = model if out is None else out
+        if len(views) > 1 or not isinstance(target, NdArray) or not is_simple(target, model) or not writes_in_runs(views[0], elements(target)):
+            return NotImplemented
     dtype = None
     if out is not None:
         if not isinstance(out, NdArray) or not is_simple(out, model) or (<NdArray> out).readonly:

@@ -453,6 +453,31 @@ def test_d8_elements_apart(dtype, pitch, ufunc):
     assert same(ufunc(x, out=out, where=mask), expected)
 
 
+@given(st.lists(st.sampled_from((1, 2, 3, 17, 20)), min_size=1, max_size=3).map(tuple), st.data())
+def test_d8_elements_apart_in_any_layout(shape, data):
+    """D8: A ufunc gives for each element the bits that it gives on dense elements: where NumPy's loops run along gaps, out= lies otherwise, axes are turned."""
+    ufunc = data.draw(st.sampled_from((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit)))
+    dtype = data.draw(st.sampled_from(("float32", "float64")))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    values = rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.0], shape).astype(dtype)
+    expected = ufunc(values)
+    x = nd.NdArray(data.draw(tagged_descriptors((dtype,), shape)))
+    x[...] = values
+    flips = tuple(slice(None, None, data.draw(st.sampled_from((1, 1, -1)))) for _ in shape)
+    for given_array, wanted in ((x, expected), (x.exploded().T, ufunc(x.exploded().to_numpy().T.copy()))):
+        assert same(ufunc(given_array), wanted)
+    if not x.descriptor.inner_blocks:
+        assert same(ufunc(x[flips]), expected[flips])
+    out = nd.NdArray(data.draw(tagged_descriptors((str(expected.dtype),), shape)))
+    assert ufunc(x, out=out) is out
+    assert same(out.to_numpy(), expected)
+    mask = nd.NdArray(data.draw(tagged_descriptors(("bool",), shape)))
+    mask[...] = rng.random(shape) < 0.5
+    out[...] = 1
+    assert same(ufunc(x, out=out, where=mask).to_numpy(), np.where(mask.to_numpy(), expected, np.ones_like(expected)))
+    assert out.check_padding()
+
+
 @given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors(NUMPY_DTYPES)).filter(lambda d: d.rank), st.data())
 def test_d8_masks_outputs_broadcasts(d, data):
     """D8: mixed, broadcast, masked with `where=`, with one output or several."""
