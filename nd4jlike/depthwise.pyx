@@ -613,7 +613,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
         problem.out_height, problem.out_width = walk.out
         problem.pad_top, problem.pad_left = walk.before
-        problem.stride_height, problem.stride_width = self._stride
+        # From a single row or column of outputs no step is taken: kernels make room for none that is longer than the window.
+        problem.stride_height, problem.stride_width = [
+            min(step, (taps - 1) * dilation + 1) if count == 1 else step
+            for step, taps, dilation, count in zip(self._stride, reading.weights.shape, self._dilation, walk.out)
+        ]
         problem.dilation_height, problem.dilation_width = self._dilation
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]

@@ -37,8 +37,8 @@ Sides = tuple[tuple[int, int], tuple[int, int]]
 AXES = {"NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1)}
 # What each weights format calls its axes.
 WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, kH, kW, C)", "C1HW": "(C*M, 1, kH, kW)"}
-# Beyond any image; keeps every product with an offset that memory can hold inside a machine word.
-LARGEST = 2**31 - 1
+# Beyond any image; keeps every product with an offset that memory can hold inside a machine word, and the sum of two of them inside a C int.
+LARGEST = 2**30 - 1
 
 CACHE_LINE = 64
 # Pixels at multiples of it fall into four sets of a 32 KiB 8-way cache, at multiples of twice that into two: they evict each other.
@@ -242,7 +242,7 @@ def integer(name: str, value: Any, least: int) -> int:
     Raises
     ------
     LayoutError
-        For anything that is no integer, for bool, and for values outside ``least .. 2**31 - 1``.
+        For anything that is no integer, for bool, and for values outside ``least .. 2**30 - 1``.
     """
     if type(value) is int and least <= value <= LARGEST:
         return value
