@@ -218,7 +218,7 @@ cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets
     cdef tuple before, total = filled(paddings, len(shape), "paddings")
     if padding_offsets is not None and len(as_sizes(padding_offsets, "padding_offsets")) > len(() if paddings is None else as_sizes(paddings, "paddings")):
         raise LayoutError(
-            f"there are more padding offsets than paddings: padding_offsets={tuple(padding_offsets)}, paddings={paddings}",
+            f"there are more padding offsets than paddings: padding_offsets={padding_offsets}, paddings={paddings}",
             ShapeStatus.INCORRECT_PADDING,
         )
     before = filled(padding_offsets, len(shape), "padding_offsets")

@@ -869,8 +869,8 @@ cdef class NdArray(_Operators):
         cdef list axes = list(range(self.ndim))
         try:
             axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
-        except IndexError:
-            raise OutOfRangeError(f"there are {self.ndim} axes, none to exchange are {axis1} and {axis2}: shape={self.descriptor.shape}") from None
+        except (IndexError, TypeError):
+            raise OutOfRangeError(f"there are {self.ndim} axes, none to exchange are {axis1!r} and {axis2!r}: shape={self.descriptor.shape}") from None
         return self.permute(axes)
 
     def squeeze(self, axis=None):
@@ -899,9 +899,13 @@ cdef class NdArray(_Operators):
         if axis is None:
             gone = [i for i, n in enumerate(self.descriptor.shape) if n == 1]
         else:
-            gone = [i + self.ndim if i < 0 else i for i in (axis if isinstance(axis, tuple) else (axis,))]
+            try:
+                gone = [operator.index(i) for i in (axis if isinstance(axis, tuple) else (axis,))]
+                gone = [i + self.ndim if i < 0 else i for i in gone]
+            except TypeError:
+                gone = [-1]
             if any([not 0 <= i < self.ndim or self.descriptor.shape[i] != 1 for i in gone]):
-                raise LayoutError(f"only axes of extent 1 can be squeezed: axis={axis}, shape={self.descriptor.shape}")
+                raise LayoutError(f"only axes of extent 1 can be squeezed: axis={axis!r}, shape={self.descriptor.shape}")
         return self[tuple([0 if i in gone else slice(None) for i in range(self.ndim)]) + (Ellipsis,)]
 
     def reshape(self, *shape, order="C", copy=None):

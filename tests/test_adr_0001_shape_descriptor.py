@@ -655,7 +655,7 @@ def test_d18_outermost_padding_counts(order, shape, pads, length):
 
 
 @pytest.mark.parametrize(
-    ("pads", "before"), [((-1, 0), None), ((1, 2), (2, 0)), ((0, 2), (0, -1)), ((1,), (0, 0)), ((1, 2, 3), None), ((1, 2, 3), (0, 0)), (None, (0,))]
+    ("pads", "before"), [((-1, 0), None), ((1, 2), (2, 0)), ((0, 2), (0, -1)), ((1,), (0, 0)), ((1, 2, 3), None), ((1, 2, 3), (0, 0)), (None, (0,)), ((), 1)]
 )
 @pytest.mark.parametrize("order", ORDERS)
 def test_d19_padding_rules(order, pads, before):

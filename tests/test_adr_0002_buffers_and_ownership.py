@@ -374,6 +374,8 @@ def test_d6_blocked_elements():
         (lambda x: x.check_padding("x"), nd.DTypeError),
         (lambda x: x.reshape(4, 2), LayoutError),
         (lambda x: x.squeeze(0), LayoutError),
+        (lambda x: x.squeeze("0"), LayoutError),
+        (lambda x: x.swapaxes(0, None), nd.OutOfRangeError),
         (lambda x: x.permute((0, 0)), LayoutError),
         (lambda x: bool(x), ValueError),
         (lambda x: float(x), ValueError),

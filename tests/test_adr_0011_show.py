@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 import strategies
-from nd4jlike import ShapeDescriptor, cli
+from nd4jlike import LayoutError, ShapeDescriptor, cli
 from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate, show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -908,3 +908,15 @@ def test_d11_the_commands_draw_them(run, tmp_path):
     for command, name in commands:
         assert run(*command.split(), tmp_path / name)[0] == 0
         assert (tmp_path / name).read_bytes() == (ROOT / "adr" / name).read_bytes()
+
+
+def test_d12_padding_of_an_array_and_of_a_layout():
+    """D12: `padding=`, by default what `fill_padding` wrote to all of it, else 0; a layout holds no values to compare."""
+    x = nd.create((2, 2), dtype="int8", paddings=(0, 1))
+    assert "!" not in show(x, padding=0)
+    assert str(show(x, padding=7)) == str(x.show(padding=7)) != str(show(x))
+    with pytest.raises(LayoutError, match="what check_padding of an array found, a layout holds no values: padding=0"):
+        x.descriptor.show(padding=0)
+    for options in ({"width": "80"}, {"rows": 2.0}, {"rows": 0}):
+        with pytest.raises(LayoutError, match="1 row and 1 column or more"):
+            x.show(**options)

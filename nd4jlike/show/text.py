@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import LayoutError
+from nd4jlike.padding import PaddingReport
 from nd4jlike.show.cells import (
     DIRTY,
     KINDS,
@@ -31,20 +34,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nd4jlike.ndarray import NdArray
-    from nd4jlike.padding import PaddingReport
 
 __all__ = ["show", "table_of"]
 
 
-def show(descriptor: ShapeDescriptor | NdArray, *, padding: PaddingReport | None = None, width: int = 80, rows: int = 32) -> Drawing:
+def show(descriptor: ShapeDescriptor | NdArray, *, padding: Any = None, width: int = 80, rows: int = 32) -> Drawing:
     """Draw which element lies in which cell of the buffer: `ShapeDescriptor.show`, and `NdArray.show` of an array.
 
     Parameters
     ----------
     descriptor : ShapeDescriptor or NdArray
         The layout.
-    padding : PaddingReport, optional
-        What `NdArray.check_padding` found: its dirty cells are marked. Default of an array: as `NdArray.show` has it.
+    padding : PaddingReport or scalar, optional
+        What `NdArray.check_padding` found: its dirty cells are marked. Of an array also what clean padding holds; default: as `NdArray.show` has it.
     width : int, optional
         Columns of the text, as far as its labels permit.
     rows : int, optional
@@ -81,11 +83,14 @@ def show(descriptor: ShapeDescriptor | NdArray, *, padding: PaddingReport | None
     > first element   . padding (halo)
     """
     layout = layout_of(descriptor)
-    if padding is None and not isinstance(descriptor, ShapeDescriptor):
-        return descriptor.show(width=width, rows=rows)
+    if not isinstance(padding, PaddingReport):
+        if not isinstance(descriptor, ShapeDescriptor):
+            return descriptor.show(padding=padding, width=width, rows=rows)
+        if padding is not None:
+            raise LayoutError(f"padding is what check_padding of an array found, a layout holds no values: padding={padding!r}")
     descriptor = layout
-    if width < 1 or rows < 1:
-        raise LayoutError(f"a drawing has 1 row and 1 column or more: width={width}, rows={rows}")
+    if any(not isinstance(count, (int, np.integer)) or count < 1 for count in (width, rows)):
+        raise LayoutError(f"a drawing has 1 row and 1 column or more: width={width!r}, rows={rows!r}")
     lines = [repr(descriptor)]
     lines.append(f"layout  {tag_of(descriptor)}")
     lines.append(f"plain   {plain_of(descriptor)}")
