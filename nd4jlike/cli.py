@@ -385,6 +385,15 @@ def _or_dash(value: float | None) -> str:
 # describe
 
 
+def _first_bytes(path: str, count: int) -> bytes:
+    """Read up to so many bytes of a file, which may be a device without end."""
+    found = bytearray()
+    with Path(path).open("rb") as file:
+        while len(found) < count and (more := file.read(min(count - len(found), 1 << 24))):
+            found += more
+    return bytes(found)
+
+
 def _describe(arguments: argparse.Namespace) -> int:
     from nd4jlike import NdArray
     from nd4jlike.show import cell_at, describe, locate
@@ -400,7 +409,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
     report = None
     if arguments.memory is not None:
-        report = NdArray(descriptor, Path(arguments.memory).read_bytes()).check_padding(arguments.fill)
+        report = NdArray(descriptor, _first_bytes(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill)
         described["dirty"] = [{"index": index, "offset": offset, "value": value.item(), "kind": kind} for index, offset, value, kind in report]
     drawing = descriptor.show(padding=report)
     code = FINE if report is None or report else MISMATCH

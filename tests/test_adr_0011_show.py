@@ -817,6 +817,7 @@ def test_d9_memory(run, tmp_path):
     assert err.startswith("nd4jlike: the buffer has 29 bytes, the layout needs 30")
     path.unlink()
     assert run(*padded) == (2, "", f"nd4jlike: {path}: {os.strerror(errno.ENOENT)}\n")
+    assert run(*padded[:-1], "/dev/zero")[0] == 0  # what never ends is read as far as the buffer goes
 
 
 @pytest.mark.parametrize(
