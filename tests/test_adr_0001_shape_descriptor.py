@@ -391,6 +391,12 @@ def test_d13_blocks_by_reshape(d):
         assert memory[d.offset_of(index)] == value
 
 
+def test_d12_the_most_axes_of_a_tag():
+    """D12: letter `a` is axis 0; twelve axes have letters, more have no tag."""
+    assert ShapeDescriptor.from_tag((1,) * 12, "abcdefghijkl").tag == ShapeDescriptor("float32", "c", (1,) * 12).tag == "abcdefghijkl"
+    assert ShapeDescriptor("float32", "c", (1,) * 13).tag is None
+
+
 @pytest.mark.parametrize(
     ("tag", "position"),
     [("", 0), ("8c", 0), ("nqhw", 1), ("abce", 3), ("nchwc", 4), ("nChw8", 5), ("nChw0c", 4), ("nChw8x", 5), ("nChw8c!", 6), ("abcdefghijklm", 12),
