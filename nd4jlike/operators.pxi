@@ -74,8 +74,8 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
         else:
             return NotImplemented
     if ufunc in NEEDS_DENSE and not (is_run(&model.descriptor.layout, False) and out is None):
-        target = model if out is None else out
-        if len(views) > 1 or not isinstance(target, NdArray) or not is_simple(target, model) or not writes_in_runs(views[0], elements(target)):
+        written = model if out is None else out
+        if len(views) > 1 or not isinstance(written, NdArray) or not is_simple(written, model) or not writes_in_runs(views[0], elements(written)):
             return NotImplemented
     dtype = None
     if out is not None:
