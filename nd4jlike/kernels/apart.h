@@ -20,6 +20,12 @@ WORD PairsKernel apart_kernel(int rescaling)
 
 #else
 
+#if VECTOR_BYTES == 32
+WORD void apart_cells(vi32 *cells, const int8_t *a, const int8_t *b, ptrdiff_t count) { (void)count, unpack_cells(cells, a, b); }
+#else
+WORD void apart_cells(vi32 *cells, const int8_t *a, const int8_t *b, ptrdiff_t count) { two_cells(cells, a, b, 0, count); }
+#endif
+
 /* The sums of an output, of `quads` of the QUADS. `taps`: how far the taps are from the first one, which of each part is at `at`. */
 WORD void apart_sums(const PairsStrip *strip, const int8_t *const *at, const ptrdiff_t *taps, vi32 *sums, const int quads, const int parts)
 {
@@ -38,7 +44,7 @@ WORD void apart_sums(const PairsStrip *strip, const int8_t *const *at, const ptr
             if (quad + 1 == quads)
                 cells[0] = load_cells(from + taps[0], from + taps[1], 0, LANES);
             else
-                two_cells(cells, from + taps[0], from + taps[1], 0, 2 * LANES);
+                apart_cells(cells, from + taps[0], from + taps[1], 2 * LANES);
             sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
             if (quad + 1 < quads)
                 sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
@@ -72,7 +78,7 @@ static __attribute__((noinline, unused)) void apart_edge(const PairsStrip *strip
             vi32 cells[2];
             if (channel >= strip->readable)
                 break;
-            two_cells(cells, from[0] + channel, from[1] + channel, 0, strip->readable - channel);
+            apart_cells(cells, from[0] + channel, from[1] + channel, strip->readable - channel);
             sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
             if (channel + LANES < strip->readable)
                 sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
@@ -135,7 +141,7 @@ APART(apart_halves, QUADS, 2)
     { \
         if (strip->parts == 2) \
             apart_halves(strip, count, rescaling); \
-        else if (strip->stored <= (QUADS - 1) * LANES) \
+        else if (!OVERLAPS && strip->stored <= (QUADS - 1) * LANES) \
             apart_three(strip, count, rescaling); \
         else \
             apart_whole(strip, count, rescaling); \

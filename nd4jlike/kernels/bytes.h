@@ -199,7 +199,7 @@ WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
  * Elsewhere a plane has two rows as int16. put_weights lays four taps out to match, planes `pitch` lanes apart. */
 #if defined(__AVX512VNNI__)
 
-enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1, UNPACKED = 1 };
+enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1, UNPACKED = 1, OVERLAPS = 0 };
 #define WINDOWS 1
 
 WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
@@ -243,6 +243,7 @@ WORD void interleave_halves(char *target, const int8_t *const *a, const ptrdiff_
     quads_of((vi32 *)target, rows[0], rows[1], rows[2], rows[3]);
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)cells, (__m512i)weights); }
+WORD vi32 dot_in_order(vi32 sum, vi32 cells, vi32 weights) { return dot_cells(sum, cells, weights); }
 
 /* Bytes `from` to `to` of a vector in memory, of which nothing else is read; else those of `blank`. */
 WORD vbytes load_bytes_between(const int8_t *source, ptrdiff_t from, ptrdiff_t to, vbytes blank)
@@ -292,7 +293,7 @@ WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 
 #else
 
-enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0, UNPACKED = VECTOR_BYTES == 32 };
+enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0, UNPACKED = VECTOR_BYTES == 32, OVERLAPS = VECTOR_BYTES == 32 };
 #define WINDOWS 0
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
@@ -371,6 +372,15 @@ WORD void interleave_halves(char *target, const int8_t *const *a, const ptrdiff_
         }
 }
 WORD vi32 dot_cells(vi32 sum, vi32 cells, vi32 weights) { return dot_i16(sum, cells, weights); }
+/* The same, added up in the order it is written in: left to itself, a compiler sorts long sums as if registers were many. */
+WORD vi32 dot_in_order(vi32 sum, vi32 cells, vi32 weights)
+{
+    sum = dot_cells(sum, cells, weights);
+#if VECTOR_BYTES == 32
+    __asm__ volatile("" : "+x"(sum));
+#endif
+    return sum;
+}
 
 enum { PAIR_VECTORS = QUADS };
 

@@ -7,6 +7,7 @@ cdef extern from "bytes.h" nogil:
     const int GROUP
     const int UNORDERED
     const int UNPACKED
+    const int OVERLAPS
     int unpacked_channel(int quad, int lane)
     const int WINDOWS
     vi16 pack_i32(vi32 a, vi32 b)

@@ -45,6 +45,7 @@ cdef bint prepare_lines(Pairs *job, const Problem *problem) noexcept nogil:
     # Halves of the places side by side share the lanes of what is left of the channels.
     if across > 1 and problem.channels >= VECTOR_BYTES // 2 and 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2:
         job.parts = 2
+    job.between = between_of(problem)
     if problem.channels < VECTOR_BYTES:
         most *= job.parts
     job.columns = divide_up(across, divide_up(across, most)) if across else 1
@@ -59,10 +60,11 @@ cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, ch
     cdef int along = 1 if job.down else 2
     cdef Py_ssize_t dilation = problem.dilation_height if job.down else problem.dilation_width
     cdef Py_ssize_t pad = problem.pad_top if job.down else problem.pad_left, size = problem.height if job.down else problem.width
-    cdef Py_ssize_t image, row, last, first, outputs, across, phase, position, column, columns, block, chunk
-    strip.x_apart = strip.y_apart = 0
+    cdef Py_ssize_t image, row, last, first, outputs, across, phase, position, column, columns, block, chunk, again
+    strip.x_apart = strip.y_apart = strip.between = 0
     strip.stride = job.stride
     strip.cells = job.cells
+    strip.taps_across = job.taps
     strip.cells_of_one = divide_up(job.taps, GROUP)
     strip.x_row = dilation * problem.x_strides[along]
     strip.y_row = dilation * problem.y_strides[along]
@@ -92,21 +94,29 @@ cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, ch
                 columns = strip.columns = min(job.columns, across - column)
                 strip.width = columns * LINE_CELL_BYTES
                 strip.parts = 1
+                strip.between = 0
                 strip.x = <const signed char *> x + image * problem.x_strides[0] + position * problem.x_strides[along] + column * strip.x_column
                 strip.y = <signed char *> y + image * problem.y_strides[0] + (first + phase) * problem.y_strides[along] + column * strip.y_column
                 strip.block = <const vi32 *> (<const char *> problem.packed + job.weights)
                 strip.stored = problem.channels
                 strip.readable = problem.channels + problem.channel_room
                 for block in range(job.blocks):
-                    if job.parts > 1 and block == job.blocks - 1:
+                    if overlaps(job, block):
+                        strip.parts = 2
+                        strip.x_apart = 0
+                        strip.y_apart = strip.between = job.between
+                    elif job.parts > 1 and block == job.blocks - 1:
                         strip.parts = <int> job.parts
                         strip.columns = columns_of_part(columns, 2)
                         strip.width = strip.columns * LINE_CELL_BYTES
                         # Of places.
                         strip.x_apart = columns - strip.columns
                         strip.y_apart = (columns - strip.columns) * strip.y_column
-                        strip.x += channel_of_block(job, problem, block) - block * VECTOR_BYTES
-                        strip.y += channel_of_block(job, problem, block) - block * VECTOR_BYTES
+                    again = block * VECTOR_BYTES - channel_of_block(job, problem, block)
+                    strip.x -= again
+                    strip.y -= again
+                    strip.stored += again
+                    strip.readable += again
                     kernels[block](strip, steps_to(outputs - phase, dilation))
                     strip.x += VECTOR_BYTES
                     strip.y += VECTOR_BYTES

@@ -4,7 +4,8 @@
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); where windows share few inputs, outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
-# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts.
+# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts. What is left of more than half a vector may be
+# a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to load and to store.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
@@ -76,6 +77,7 @@ cdef extern from "window.h" nogil:
         const char **entries
         Py_ssize_t less
         const vbytes *twos
+        Py_ssize_t between
         const vi32 *block
         signed char *y
         Py_ssize_t y_row, y_column, y_apart, columns, stored
@@ -115,6 +117,8 @@ cdef struct Pairs:
     Py_ssize_t blocks, block_vectors
     # Parts of the columns in the last block; output columns of a strip: of a block, and of each part.
     Py_ssize_t parts, columns
+    # Where the last block's lanes hold two halves of the channels that are left, bytes from one to the other; else 0.
+    Py_ssize_t between
     # From the start of the packed bytes to a vector of zero points, and to the first block.
     Py_ssize_t padding, weights
 
@@ -140,13 +144,24 @@ cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noe
     return part
 
 
+cdef inline Py_ssize_t between_of(const Problem *problem) noexcept nogil:
+    """Between the halves of the channels that are left."""
+    return max(0, problem.channels % VECTOR_BYTES - VECTOR_BYTES // 2) if OVERLAPS else 0
+
+
+cdef inline bint overlaps(const Pairs *job, Py_ssize_t block) noexcept nogil:
+    return OVERLAPS and job.between > 0 and block == job.blocks - 1
+
+
 cdef inline Py_ssize_t parts_of(const Pairs *job, const Problem *problem, Py_ssize_t block) noexcept nogil:
     """Of the columns. Where there are two blocks of a quarter of a vector, that is all there is."""
     return job.parts if block == job.blocks - 1 or problem.channels < VECTOR_BYTES // 2 else 1
 
 
 cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem, Py_ssize_t block) noexcept nogil:
-    return problem.channels - VECTOR_BYTES // job.parts if block == job.blocks - 1 and job.parts > 1 else block * VECTOR_BYTES
+    if block < job.blocks - 1 or (job.parts == 1 and (not OVERLAPS or job.between > 0 or problem.channels < VECTOR_BYTES)):
+        return block * VECTOR_BYTES
+    return problem.channels - VECTOR_BYTES // job.parts
 
 
 cdef inline Py_ssize_t phases_of(const Pairs *job, const Problem *problem) noexcept nogil:
@@ -170,7 +185,8 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
     """How what is left of the channels is computed."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, beyond
     job.parts = 1
-    if rest and rest <= VECTOR_BYTES // 2 <= problem.channels and columns_of_part(outputs, 2) >= tile_of(job):
+    job.between = between_of(problem)
+    if rest and rest <= VECTOR_BYTES // 2 <= problem.channels and columns_of_part(outputs, 2) >= (1 if OVERLAPS else tile_of(job)):
         job.parts = 2
     if not WINDOWS or not rest:
         return
@@ -203,6 +219,7 @@ cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
     job.rows = 1
     job.pairs = 0
     job.parts = 2 if 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2 else 1
+    job.between = between_of(problem)
     job.columns = outputs if problem.channels >= VECTOR_BYTES else columns_of_part(outputs, job.parts)
     lay_out_pairs(job, problem)
     return True
@@ -220,6 +237,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     job.cells = 0
     job.spread = job.apart = False
+    job.between = 0
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
     job.rows = 2 if job.stride == 1 else 1
@@ -248,7 +266,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
         return False
-    if columns_of_part(outputs, job.parts) < tile_of(job):
+    if columns_of_part(outputs, job.parts) < (2 if OVERLAPS else tile_of(job)):
         return False
     parts = 1 if problem.channels >= VECTOR_BYTES else job.parts
     most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
@@ -434,11 +452,13 @@ cdef void pack_pairs(
         by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
-            place = lane if job.apart else unpacked_channel(quad, lane % LANES)
+            place = unpacked_channel(quad, lane % LANES)
             if job.window:
                 place = lane % LANES // 4 * 16 + quad // 2 * 8 + lane % 4 * 2 + quad % 2
             if job.spread:
                 place = spread_place(job, problem, quad, lane % LANES)
+            elif overlaps(job, index):
+                place -= VECTOR_BYTES // 2 - job.between if place >= VECTOR_BYTES // 2 else 0
             else:
                 place %= VECTOR_BYTES // parts_of(job, problem, index)
             channel = (index * VECTOR_BYTES if job.spread else channel_of_block(job, problem, index)) + place
@@ -590,12 +610,15 @@ cdef void lay_strip(
     cdef Py_ssize_t channel = channel_of_block(job, problem, block), i, at, apart = 0, x_row = row * problem.stride_height - problem.pad_top
     cdef Py_ssize_t x_column = column * job.stride - problem.pad_left, down = problem.dilation_height, across = problem.dilation_width
     cdef Py_ssize_t parts = parts_of(job, problem, block)
-    strip.parts = <int> parts
     strip.columns = columns
     if parts > 1:
         strip.columns = columns_of_part(columns, parts)
         apart = columns - strip.columns if parts == 2 else (columns - strip.columns) // 3
-    strip.width = pairs_columns_read(job, strip.columns)
+    elif overlaps(job, block):
+        parts = 2
+    strip.parts = <int> parts
+    # An image may be narrower than a tile.
+    strip.width = pairs_columns_read(job, max(strip.columns, tile_of(job)) if OVERLAPS else strip.columns)
     strip.first_row = steps_to(-problem.halo[0] - x_row, down)
     strip.end_row = steps_to(problem.height + problem.halo[1] - x_row, down)
     for i in range(parts):
@@ -613,11 +636,11 @@ cdef void lay_strip(
     strip.x = <const signed char *> x + x_row * problem.x_strides[1] + x_column * problem.x_strides[2] + channel
     strip.x_row = down * problem.x_strides[1]
     strip.x_column = across * problem.x_strides[2]
-    strip.x_apart = apart * job.stride * strip.x_column
+    strip.x_apart = apart * job.stride * strip.x_column + (job.between if overlaps(job, block) else 0)
     strip.y = <signed char *> y + row * problem.y_strides[1] + column * problem.y_strides[2] + channel
     strip.y_row = phases_of(job, problem) * problem.y_strides[1]
     strip.y_column = across * problem.y_strides[2]
-    strip.y_apart = apart * strip.y_column
+    strip.y_apart = apart * strip.y_column + (job.between if overlaps(job, block) else 0)
 
 
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -642,7 +665,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)
-    strip.order = order_of(not UNPACKED or (not UNORDERED and (job.apart or job.spread)))
+    strip.order = order_of(not UNPACKED or (job.spread and not UNORDERED))
     for block in range(4):
         strip.pairs[block] = ring
     if job.spread:
@@ -675,7 +698,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                     columns = min(all_columns, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
-                        if block == 0 or parts_of(job, problem, block) > 1:
+                        if block == 0 or parts_of(job, problem, block) > 1 or (OVERLAPS and block == job.blocks - 1):
                             lay_strip(
                                 job, problem, &strip, x + image * problem.x_strides[0], y + image * problem.y_strides[0], row + down,
                                 across + column * problem.dilation_width, columns, block,

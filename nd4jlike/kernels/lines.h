@@ -36,7 +36,7 @@ WORD void line_cells(const PairsStrip *strip, LineRows *rows, char *target, cons
     if (parts == 2) {
         ptrdiff_t aparts[GROUP];
         for (int i = 0; i < GROUP; i++)
-            aparts[i] = strip->x_apart * rows->steps[i];
+            aparts[i] = strip->x_apart * rows->steps[i] + (OVERLAPS && rows->at[i] != strip->blank ? strip->between : 0);
         interleave_halves(target, rows->at, aparts, strip->flip);
     } else
         interleave(target, QUADS * VECTOR_BYTES, rows->at[0], rows->at[1], rows->at[2], rows->at[3], strip->flip, strip->readable, 0);
@@ -66,6 +66,38 @@ WORD void lines_add(vi32 sums[][LINE_OUTPUTS], const char *at, const vi32 *weigh
         }
 }
 
+#if VECTOR_BYTES == 32
+/* Outputs `from` to `to` from one plane of a cell. */
+WORD void lines_plane(vi32 *sums, const char *at, const vi32 *weights, const int plane, const int from, const int to)
+{
+    const vi32 cell = *(const vi32 *)(at + plane * QUADS * VECTOR_BYTES);
+#pragma GCC unroll 4
+    for (int output = from; output < to; output++)
+        sums[output] = dot_in_order(sums[output], cell, weights[output * CELL_PLANES + plane]);
+}
+
+/* The sums of one of the QUADS, of outputs a step of 1 apart. The first plane has no taps of the last two outputs, the last one none of the first two;
+ * `planes`: those that all have taps in. */
+WORD void lines_sums(vi32 *sums, const char *at, const char *end, ptrdiff_t round, ptrdiff_t width, const vi32 *weights, ptrdiff_t planes)
+{
+    lines_plane(sums, at, weights, 0, 0, 2);
+    for (;; planes -= 2) {
+        lines_plane(sums, at, weights, 1, 0, 4);
+        at += width;
+        at = at >= end ? at - round : at;
+        weights += QUADS * LINE_OUTPUTS * CELL_PLANES;
+        if (planes <= 2)
+            break;
+        lines_plane(sums, at, weights, 0, 0, 4);
+    }
+    if (planes == 2) {
+        lines_plane(sums, at, weights, 0, 0, 4);
+        lines_plane(sums, at, weights, 1, 2, 4);
+    } else
+        lines_plane(sums, at, weights, 0, 2, 4);
+}
+#endif
+
 /* `outputs` outputs of one place, of which `stored` are stored. The last of their cells is at `newest`, and used first: there it was just made. The first
  * one is at `cell`; the ring ends at `end`, `round` bytes long. */
 WORD void lines_tile(
@@ -88,12 +120,27 @@ WORD void lines_tile(
 #pragma GCC unroll 4
             for (int output = 0; output < outputs; output++)
                 sums[i][output] = block[QUADS * PAIRS_BIAS + i];
-        lines_add(sums + quad, newest + quad * VECTOR_BYTES, last, count, outputs);
+#if VECTOR_BYTES == 32
+        if (outputs == LINE_OUTPUTS && strip->stride == 1) {
+            /* Of their own: registers, whichever quad it is. */
+            vi32 now[LINE_OUTPUTS];
+#pragma GCC unroll 4
+            for (int output = 0; output < LINE_OUTPUTS; output++)
+                now[output] = block[QUADS * PAIRS_BIAS + quad];
+            lines_sums(now, cell + quad * VECTOR_BYTES, end, round, strip->width, weights, strip->taps_across / 2);
+#pragma GCC unroll 4
+            for (int output = 0; output < LINE_OUTPUTS; output++)
+                sums[quad][output] = now[output];
+        } else
+#endif
+        {
+            lines_add(sums + quad, newest + quad * VECTOR_BYTES, last, count, outputs);
 #pragma GCC unroll 1
-        for (; weights < last; weights += row_weights) {
-            lines_add(sums + quad, at + quad * VECTOR_BYTES, weights, count, outputs);
-            at += strip->width;
-            at = at >= end ? at - round : at;
+            for (; weights < last; weights += row_weights) {
+                lines_add(sums + quad, at + quad * VECTOR_BYTES, weights, count, outputs);
+                at += strip->width;
+                at = at >= end ? at - round : at;
+            }
         }
 #pragma GCC unroll 4
         for (int i = quad; i < quad + count; i++) {

@@ -53,6 +53,8 @@ typedef struct {
     int8_t *y;
     ptrdiff_t y_row, y_column, y_apart, columns, stored;
     int parts, skips, rescaling;
+    /* Of lines, from the channels of one half of the lanes to those of the other. */
+    ptrdiff_t between;
     /* Whether products of what is outside the image are zero; OUTSIDE_LEFT .. */
     int zeros, edges;
     /* Of 3x3: whether what is left of weights beyond int8 follows the weights, and the bits of those of the QUADS that have some. */
@@ -168,7 +170,7 @@ WORD void pairs_add(
         for (int row = 0; row < rows; row++)
 #pragma GCC unroll 2
             for (int plane = 0; plane < CELL_PLANES; plane++)
-                sums[row * columns + output] = dot_cells(sums[row * columns + output], cell[plane], weights[(tap / step * packed + row) * CELL_PLANES + plane]);
+                sums[row * columns + output] = dot_in_order(sums[row * columns + output], cell[plane], weights[(tap / step * packed + row) * CELL_PLANES + plane]);
     }
 }
 
@@ -297,6 +299,8 @@ WORD void pairs_clamp(const PairsStrip *strip, vbytes *bytes, const int outputs)
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
     ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
+    /* An image may be narrower than a tile. */
+    const ptrdiff_t stored_columns = OVERLAPS ? strip->columns : columns;
 #pragma GCC unroll 2
     for (int row = 0; row < rows; row++, y += strip->y_row) {
         if (row == stored_rows)
@@ -307,16 +311,25 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
                 store_quarters(y + i * move, apart, bytes[row * columns + i]);
         } else if (strip->parts == 2) {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++)
+            for (int i = 0; i < columns; i++) {
+                if (i >= stored_columns)
+                    break;
                 store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
+            }
         } else if (stored >= VECTOR_BYTES) {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++)
+            for (int i = 0; i < columns; i++) {
+                if (i >= stored_columns)
+                    break;
                 store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
+            }
         } else {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++)
+            for (int i = 0; i < columns; i++) {
+                if (i >= stored_columns)
+                    break;
                 store_bytes(y + i * move, bytes[row * columns + i], stored);
+            }
         }
     }
 }
@@ -511,7 +524,7 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
         else
             do {
                 if (first > strip->columns - columns)
-                    first = strip->columns - columns;
+                    first = OVERLAPS ? largest(strip->columns - columns, 0) : strip->columns - columns;
                 pairs_tile(strip, first, y, count, taps, stride, step, columns, rescaling);
                 first += columns;
             } while (first < strip->columns);

@@ -199,13 +199,7 @@ WORD vi8 narrow_i32(vi32 value)
     return (vi8)_mm_cvtsi128_si64(_mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
 }
 
-/* Sums are added up in the order they are written in: left to itself, a compiler sorts them as if registers were many. */
-WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights)
-{
-    sum += (vi32)_mm256_madd_epi16((__m256i)cells, (__m256i)weights);
-    __asm__ volatile("" : "+x"(sum));
-    return sum;
-}
+WORD vi32 dot_i16(vi32 sum, vi32 cells, vi32 weights) { return sum + (vi32)_mm256_madd_epi16((__m256i)cells, (__m256i)weights); }
 
 WORD vi32 high_multiply(vi32 a, vi32 b)
 {
