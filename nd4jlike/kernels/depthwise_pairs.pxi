@@ -5,7 +5,8 @@
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
 # hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts. What is left of more than half a vector may be
-# a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to load and to store.
+# a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to load and
+# to store.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,

@@ -170,7 +170,8 @@ WORD void pairs_add(
         for (int row = 0; row < rows; row++)
 #pragma GCC unroll 2
             for (int plane = 0; plane < CELL_PLANES; plane++)
-                sums[row * columns + output] = dot_in_order(sums[row * columns + output], cell[plane], weights[(tap / step * packed + row) * CELL_PLANES + plane]);
+                sums[row * columns + output] = dot_in_order(
+                    sums[row * columns + output], cell[plane], weights[(tap / step * packed + row) * CELL_PLANES + plane]);
     }
 }
 
