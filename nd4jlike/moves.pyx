@@ -39,18 +39,43 @@ cdef enum:
     # A line of each of so many rows stays in a first-level cache, twice.
     SHARED_ROWS = 256
 
-# Targets beyond this many bytes are stored past the caches: with their sources they fill most of the last one, and what is written first would be gone
-# before anyone reads it.
-cdef Py_ssize_t streamed_bytes = <Py_ssize_t> last_level_bytes() // 8 * 3
-# Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings.
-cdef Py_ssize_t near_bytes = <Py_ssize_t> second_level_bytes() // 2
+# What is best on one machine and not on another. Decided once, by the sizes of its caches; nothing else asks for these.
+cdef struct Choices:
+    # Up to this many bytes both ends are in a second-level cache, and fetching ahead costs more than it brings; the same of squares of bytes, which have four
+    # times as many lines: a smaller cache is flooded with what is fetched for them.
+    Py_ssize_t near, near_bytes
+    # Targets beyond this many bytes are stored past the caches: with their sources they fill most of the last one, and what is written first would be gone
+    # before anyone reads it.
+    Py_ssize_t streamed
+    # Squares go through strips of either end: a second-level cache has room for two of each.
+    bint strips
+    # A second-level cache is so far away that what is there is fetched, too.
+    bint fetches_near
+    # A cache has few places for lines at equal distances: nothing is fetched for what is far apart at both ends,
+    # and past the caches go single lines.
+    bint single_lines
+    # Columns that share lines are written so many lines of rows at a time.
+    int shared_lines
+
+
+cdef Choices choices
+
+
+cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
+    cdef bint deep = near >= DEEP_BYTES
+    choices.near, choices.near_bytes, choices.streamed = near, near if deep else 4 * near, streamed
+    choices.strips = choices.fetches_near = deep
+    choices.single_lines = not deep
+    choices.shared_lines = 1 if deep else 4
+
+
+choose(<Py_ssize_t> second_level_bytes() // 2, <Py_ssize_t> last_level_bytes() // 8 * 3)
 
 
 def _assume_caches(Py_ssize_t near, Py_ssize_t streamed):
     """For tests of what other machines run: other limits, in bytes; those before."""
-    global near_bytes, streamed_bytes
-    before = near_bytes, streamed_bytes
-    near_bytes, streamed_bytes = near, streamed
+    before = choices.near, choices.streamed
+    choose(near, streamed)
     return before
 
 
@@ -336,7 +361,7 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     if down.room > down.extent:
         return squares
     if scattered:
-        if near_bytes < DEEP_BYTES and gathers:
+        if choices.single_lines and gathers:
             squares.rows = squares.columns = 4 * line
         elif not gathers and down.source == row_bytes and across.extent > 16:
             # Columns of a pair of lines.
@@ -345,24 +370,24 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
     strip = STRIP_BYTES if whole else 8 * BIT_BYTES
     lines = 4 if whole else 8
-    deep = near_bytes >= DEEP_BYTES and far and (whole or bytes > 2 * near_bytes)
+    deep = choices.strips and far and (whole or bytes > 2 * choices.near)
     if gathers and deep and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
         squares.columns = max(lines, strip // (column_bytes * line)) * line
         squares.next = COLUMNS
-    elif gathers and far and whole and near_bytes < DEEP_BYTES:
+    elif gathers and far and whole and choices.single_lines:
         return squares
     elif gathers and across.target > 16 and down.extent <= SHARED_ROWS and not whole:
         # Columns that share lines are written one after the other.
-        squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else line if near_bytes >= DEEP_BYTES else 4 * line
+        squares.columns = max(line, BIT_BYTES // across.target // line * line) if down.extent < 2 * line else choices.shared_lines * line
     elif gathers:
         squares.columns = max(FILLED_COLUMNS, STRIP_BYTES // column_bytes // LINE * LINE)
     else:
         squares.columns = line
         squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
-        if (near_bytes >= DEEP_BYTES or (far and whole and row_bytes >= 16 * LINE)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
-            strip = min(16, max(lines, (strip if near_bytes >= DEEP_BYTES else 8 * BIT_BYTES) // (row_bytes * line))) * line
-            if (deep or near_bytes < DEEP_BYTES) and down.source == row_bytes and strip * row_bytes <= near_bytes:
+        if (choices.strips or (far and whole and row_bytes >= 16 * LINE)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
+            strip = min(16, max(lines, (strip if choices.strips else 8 * BIT_BYTES) // (row_bytes * line))) * line
+            if (deep or not choices.strips) and down.source == row_bytes and strip * row_bytes <= choices.near:
                 squares.rows = strip
                 squares.next = ROWS
             elif whole:
@@ -393,19 +418,18 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
     # fetched ahead, as fast as ever until then. Bytes gain nothing.
     apart = min(size_of(down.source), across.target) > LINE
-    scattered = apart and nest.width > 1 and ends.bytes > streamed_bytes // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
-    patch.stream = scattered or (nest.width > 1 and ends.bytes > streamed_bytes and <uintptr_t> target % LINE == 0)
+    scattered = apart and nest.width > 1 and ends.bytes > choices.streamed // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    patch.stream = scattered or (nest.width > 1 and ends.bytes > choices.streamed and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
-    # Squares of bytes have four times as many lines, which a smaller cache is flooded with.
-    far = ends.bytes > near_bytes * (4 if nest.width == 1 and near_bytes < DEEP_BYTES else 1)
+    far = ends.bytes > (choices.near_bytes if nest.width == 1 else choices.near)
     squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
     fetches = far
-    if near_bytes >= DEEP_BYTES and nest.width > 1:
+    if choices.fetches_near and nest.width > 1:
         # Rows of a block of 8 that begin within lines wait for twice as many.
-        fetches = far or ends.bytes > near_bytes // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
+        fetches = far or ends.bytes > choices.near // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     # Where a smaller cache has few places for lines at equal distances, what is fetched for squares is in the way; prefetchers follow sixteen rows.
-    if not (scattered or (apart and near_bytes < DEEP_BYTES)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
+    if not (scattered or (apart and choices.single_lines)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
@@ -417,7 +441,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 patch.ahead_row = patch.ahead_step = LINE
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
-    patch.far = scattered and near_bytes < DEEP_BYTES
+    patch.far = scattered and choices.single_lines
     if patch.far and size_of(down.source) >= across.target:
         patch.ahead_source = 8 * LINE
     patch.row, patch.column = down.source, across.target
@@ -486,17 +510,17 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
     # Of shorter runs there are several in a line.
     wide = max(nest.width, nest.room)
-    runs.far = near_bytes < DEEP_BYTES and size_of(along.source) > 4 * LINE
+    runs.far = choices.single_lines and size_of(along.source) > 4 * LINE
     # What lies up to four lines apart is read, or written, in the order of memory, which prefetchers follow.
-    runs.ahead = ends.bytes > 2 * near_bytes and wide >= LINE // 4 and (near_bytes >= DEEP_BYTES or max(size_of(along.source), along.target) > 4 * LINE)
-    if near_bytes >= DEEP_BYTES and ends.bytes > SCATTERED_BYTES and wide >= LINE // 4:
+    runs.ahead = ends.bytes > 2 * choices.near and wide >= LINE // 4 and (not choices.single_lines or max(size_of(along.source), along.target) > 4 * LINE)
+    if choices.fetches_near and ends.bytes > SCATTERED_BYTES and wide >= LINE // 4:
         if across.target > along.target:
             # Stores to several places at once wait for lines of larger caches, too.
             runs.ahead = runs.ahead or wide >= LINE // 2 or (<uintptr_t> target | <size_t> across.target) % LINE != 0
         elif wide >= LINE // 2:
-            runs.ahead = runs.ahead or ends.bytes > near_bytes // 2 or (along.target % LINE == 0 and along.target <= 8 * LINE)
+            runs.ahead = runs.ahead or ends.bytes > choices.near // 2 or (along.target % LINE == 0 and along.target <= 8 * LINE)
     # What is read here and there and written in one place goes past the caches, and so do lines that are read in order.
-    stream = ends.bytes > streamed_bytes
+    stream = ends.bytes > choices.streamed
     if along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):
         stream = stream and across.source == nest.width and across.target % LINE == 0 and across.extent * nest.width % LINE == 0
     else:
@@ -614,7 +638,7 @@ cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
 cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
     cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
     cdef Nest nest
-    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > near_bytes // 2 else 1
+    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > choices.near // 2 else 1
     cdef int i
     for step in range(steps):
         # What one nest leaves in the caches the next one finds there.
