@@ -16,6 +16,9 @@ from nd4jlike.kernels import dispatch
 
 __all__ = []
 
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
 cdef extern from "cpu.h" nogil:
     const char *forced_isa()
     long second_level_bytes()
@@ -30,8 +33,9 @@ cdef enum:
     STRIP_BYTES = 1 << 18
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
-    # Half a second-level cache that has room for two strips of each end.
+    # Half a second-level cache that has room for two strips of each end; half of one that has room for a part of one.
     DEEP_BYTES = 1 << 20
+    SMALL_BYTES = 1 << 18
     # Both ends are beyond a first-level cache.
     SCATTERED_BYTES = 1 << 16
     # A part of a first-level cache.
@@ -49,11 +53,18 @@ cdef struct Choices:
     Py_ssize_t streamed
     # Squares go through strips of either end: a second-level cache has room for two of each.
     bint strips
+    # Beyond this many bytes so do squares of lines that rows or columns share, four lines at a time.
+    Py_ssize_t shared_strips
+    # Rows of whole lines, nhwc to nchw, go through strips from so many bytes on.
+    Py_ssize_t strip_row
     # A second-level cache is so far away that what is there is fetched, too.
     bint fetches_near
-    # A cache has few places for lines at equal distances: nothing is fetched for what is far apart at both ends,
-    # and past the caches go single lines.
-    bint single_lines
+    # A cache has few places for lines at equal distances: nothing is fetched for squares that are far apart at both ends.
+    bint few_places
+    # Past the caches go single lines, not pairs, of cells up to so many bytes: nchw to nhwc; back, and runs.
+    Py_ssize_t single_columns, single_rows
+    # Runs are fetched ahead where they lie farther apart than this.
+    Py_ssize_t followed
     # Columns that share lines are written so many lines of rows at a time.
     int shared_lines
 
@@ -62,10 +73,16 @@ cdef Choices choices
 
 
 cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
-    cdef bint deep = near >= DEEP_BYTES
+    """Second-level caches of 2 MB (Sapphire Rapids), 1 MB (Zen 4) and 512 KB (Zen 3) were measured."""
+    cdef bint deep = near >= DEEP_BYTES, small = near <= SMALL_BYTES
     choices.near, choices.near_bytes, choices.streamed = near, near if deep else 4 * near, streamed
     choices.strips = choices.fetches_near = deep
-    choices.single_lines = not deep
+    choices.shared_strips = streamed // 3 if small else PY_SSIZE_T_MAX
+    choices.strip_row = (4 if small else 16) * LINE
+    choices.few_places = not deep
+    choices.single_rows = 0 if deep else 8
+    choices.single_columns = 2 if small else choices.single_rows
+    choices.followed = -1 if deep or small else 4 * LINE
     choices.shared_lines = 1 if deep else 4
 
 
@@ -92,6 +109,8 @@ cdef struct Squares:
     Py_ssize_t rows, columns
     bint downwards
     Next next
+    # Whether what is written is fetched beside that.
+    bint targets
 
 
 # What nests are run on.
@@ -348,20 +367,20 @@ cdef bint advance(const Nest *nest, Py_ssize_t *index, int a, int b, const char 
     return False
 
 
-cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, Py_ssize_t bytes, bint far, bint scattered) noexcept nogil:
+cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, Py_ssize_t bytes, bint far, bint scattered, bint single) noexcept nogil:
     """Either few rows are read along, or few columns are written along: more places at once than a prefetch follows cost more than they bring.
 
     The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     """
     cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, column_bytes = down.room * width, strip, lines
-    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep
-    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING)
+    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep, crowded
+    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING, False)
     if down.room > down.extent:
         squares.columns = FILLED_COLUMNS
     if down.room > down.extent:
         return squares
     if scattered:
-        if choices.single_lines and gathers:
+        if gathers and single:
             squares.rows = squares.columns = 4 * line
         elif not gathers and down.source == row_bytes and across.extent > 16:
             # Columns of a pair of lines.
@@ -370,11 +389,12 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
     strip = STRIP_BYTES if whole else 8 * BIT_BYTES
     lines = 4 if whole else 8
-    deep = choices.strips and far and (whole or bytes > 2 * choices.near)
+    crowded = not whole and width > (2 if gathers else 1) and bytes > choices.shared_strips
+    deep = crowded or (choices.strips and far and (whole or bytes > 2 * choices.near))
     if gathers and deep and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
-        squares.columns = max(lines, strip // (column_bytes * line)) * line
+        squares.columns = 4 * line if crowded else max(lines, strip // (column_bytes * line)) * line
         squares.next = COLUMNS
-    elif gathers and far and whole and choices.single_lines:
+    elif gathers and far and whole and choices.few_places:
         return squares
     elif gathers and across.target > 16 and down.extent <= SHARED_ROWS and not whole:
         # Columns that share lines are written one after the other.
@@ -385,11 +405,12 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         squares.columns = line
         squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
-        if (choices.strips or (far and whole and row_bytes >= 16 * LINE)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
-            strip = min(16, max(lines, (strip if choices.strips else 8 * BIT_BYTES) // (row_bytes * line))) * line
+        if (choices.strips or crowded or (far and whole and row_bytes >= choices.strip_row)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
+            strip = 4 * line if crowded else min(16, max(lines, (strip if choices.strips else 8 * BIT_BYTES) // (row_bytes * line))) * line
             if (deep or not choices.strips) and down.source == row_bytes and strip * row_bytes <= choices.near:
                 squares.rows = strip
                 squares.next = ROWS
+                squares.targets = crowded
             elif whole:
                 squares.columns = max(line, min(2 * line, 32))
         squares.downwards = squares.next == NOTHING
@@ -407,7 +428,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint apart, scattered, far, fetches
+    cdef bint apart, scattered, single, far, fetches
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -419,17 +440,18 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # fetched ahead, as fast as ever until then. Bytes gain nothing.
     apart = min(size_of(down.source), across.target) > LINE
     scattered = apart and nest.width > 1 and ends.bytes > choices.streamed // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    single = scattered and nest.width <= (choices.single_columns if size_of(down.source) >= across.target else choices.single_rows)
     patch.stream = scattered or (nest.width > 1 and ends.bytes > choices.streamed and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
     far = ends.bytes > (choices.near_bytes if nest.width == 1 else choices.near)
-    squares = squares_of(down, across, nest.width, ends.bytes, far, scattered)
+    squares = squares_of(down, across, nest.width, ends.bytes, far, scattered, single)
     fetches = far
     if choices.fetches_near and nest.width > 1:
         # Rows of a block of 8 that begin within lines wait for twice as many.
         fetches = far or ends.bytes > choices.near // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     # Where a smaller cache has few places for lines at equal distances, what is fetched for squares is in the way; prefetchers follow sixteen rows.
-    if not (scattered or (apart and choices.single_lines)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
+    if not (scattered or (apart and choices.few_places and not squares.targets)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
@@ -441,8 +463,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 patch.ahead_row = patch.ahead_step = LINE
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
-    patch.far = scattered and choices.single_lines
-    if patch.far and size_of(down.source) >= across.target:
+    patch.far = single
+    if single and size_of(down.source) >= across.target:
         patch.ahead_source = 8 * LINE
     patch.row, patch.column = down.source, across.target
     patch.next = patch.fill = NULL
@@ -510,9 +532,9 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     runs.fill = <const char *> ends.fill.cells if nest.room else NULL
     # Of shorter runs there are several in a line.
     wide = max(nest.width, nest.room)
-    runs.far = choices.single_lines and size_of(along.source) > 4 * LINE
-    # What lies up to four lines apart is read, or written, in the order of memory, which prefetchers follow.
-    runs.ahead = ends.bytes > 2 * choices.near and wide >= LINE // 4 and (not choices.single_lines or max(size_of(along.source), along.target) > 4 * LINE)
+    runs.far = choices.single_rows > 0 and size_of(along.source) > 4 * LINE
+    # What lies near is read, or written, in the order of memory, which prefetchers follow.
+    runs.ahead = ends.bytes > 2 * choices.near and wide >= LINE // 4 and max(size_of(along.source), along.target) > choices.followed
     if choices.fetches_near and ends.bytes > SCATTERED_BYTES and wide >= LINE // 4:
         if across.target > along.target:
             # Stores to several places at once wait for lines of larger caches, too.

@@ -165,12 +165,12 @@ def test_d1_beyond_a_near_cache(isa, width):
         assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
 
 
-@pytest.mark.parametrize("near", [1 << 19, 1 << 20])
+@pytest.mark.parametrize("machine", [(1 << 18, 3 << 18), (1 << 18, 1 << 30), (1 << 19, 1 << 30), (1 << 20, 1 << 30)])
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
-def test_d1_strips(isa, width, near):
-    """D1: any descriptor to any other, where the rows or columns to come are fetched in order: second-level caches of 1 and of 2 MB, lines whole and shared."""
-    with caches(near, 1 << 30):
+def test_d1_strips(isa, width, machine):
+    """D1: any descriptor to any other, where the rows or columns to come are fetched in order: caches of 512 KB, 1 and 2 MB, lines whole and shared."""
+    with caches(*machine):
         for shape in ((2, 96, 4270), (2, 512, 1056), (8, 512, 196), (2, 96, 1024), (2, 100, 11600 // width + 1), (2, 24, 46080 // width)):
             values = np.random.default_rng(0).integers(0, 1 << 8 * width, shape, f"u{width}")
             for tags_ in (("abc", "acb"), ("acb", "abc")):
@@ -179,7 +179,7 @@ def test_d1_strips(isa, width, near):
                 assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
 
 
-@pytest.mark.parametrize("near", [1 << 16, 1 << 20])
+@pytest.mark.parametrize("near", [1 << 16, 1 << 19, 1 << 20])
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
 def test_d1_past_the_caches(isa, width, near):
@@ -194,7 +194,7 @@ def test_d1_past_the_caches(isa, width, near):
                 assert (y.to_numpy() == values).all(), (tags_, streamed)
 
 
-@pytest.mark.parametrize("near", [1 << 16, 1 << 20])
+@pytest.mark.parametrize("near", [1 << 16, 1 << 19, 1 << 20])
 @every_isa
 def test_d8_past_the_caches_at_any_address(isa, near):
     """D8: no byte outside the buffers is touched, lines are stored where they lie: images of `out` that begin within a line."""
