@@ -7,6 +7,12 @@ cdef extern from "tiles.h" nogil:
     void stream_parts(int bytes, char *target, Py_ssize_t column, const char *source, Py_ssize_t row, Py_ssize_t ahead)
     void copy_filled(char *target, const char *source, Py_ssize_t bytes, const char *fill, int room)
 
+cdef extern from "masked.h" nogil:
+    void copy_wide(
+        char *target, Py_ssize_t column, const char *source, Py_ssize_t row, Py_ssize_t count, Py_ssize_t bytes, const char *fill, int room,
+        Py_ssize_t ahead,
+    )
+
 
 cdef inline void copy_cells(const Runs *runs, const cell *kind) noexcept nogil:
     """Runs that are cells; `kind` is not read."""
@@ -177,15 +183,26 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
 
 cdef inline void copy_tails(const Runs *runs, int room) noexcept nogil:
     """Runs and their fill, `room` bytes in all, a constant."""
-    cdef Py_ssize_t si = runs.source_inner, ti = runs.target_inner, bytes = runs.bytes, i, j
+    cdef Py_ssize_t si = runs.source_inner, ti = runs.target_inner, bytes = runs.bytes, wide, count, i, j
     cdef const char *fill = runs.fill
+    # Behind a run lie others, up to the last one.
+    cdef const char *end = runs.source + max(0, (runs.outer - 1) * runs.source_outer) + max(0, (runs.inner - 1) * si) + bytes
     cdef const char *source
     cdef char *target
     cdef bint ahead = runs.ahead
     for i in range(runs.outer):
         source = runs.source + i * runs.source_outer
         target = runs.target + i * runs.target_outer
-        for j in range(runs.inner):
+        count = 0
+        if PIECES < 4 and si > 0:
+            # Vectors that need no mask of the processor.
+            wide = room if room < PIECES * PIECE else (bytes + PIECES * PIECE - 1) // (PIECES * PIECE) * (PIECES * PIECE)
+            if source + wide <= end:
+                count = min(runs.inner, (end - source - wide) // si + 1)
+            copy_wide(target, ti, source, si, count, bytes, fill, room, RUNS_AHEAD if ahead else 0)
+            source += count * si
+            target += count * ti
+        for j in range(count, runs.inner):
             if ahead:
                 touch(source + RUNS_AHEAD * si)
                 touch(target + RUNS_AHEAD * ti)
