@@ -262,7 +262,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     prepare_parts(job, problem)
     # Of fewer channels than that, quads leave no lane idle; with VNNI they take longer all the same.
-    if problem.channels < (VECTOR_BYTES // 2 + 1 if WINDOWS else VECTOR_BYTES * 5 // 8) and job.parts == 1:
+    if problem.channels < (VECTOR_BYTES // 2 + 1 if WINDOWS or OVERLAPS else VECTOR_BYTES * 5 // 8) and job.parts == 1:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:

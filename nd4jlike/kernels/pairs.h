@@ -544,17 +544,17 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
         pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, WINDOWS && stride == 1 && rescaling != OTHERWISE); \
     }
 #define PAIRS_KERNELS(taps, stride) PAIRS_KERNEL(taps, stride, OTHERWISE) PAIRS_KERNEL(taps, stride, BY_SCALE)
+#if WINDOWS
 PAIRS_KERNELS(5, 1)
 PAIRS_KERNELS(5, 2)
 PAIRS_KERNELS(7, 1)
-#if WINDOWS
 /* Those of 3x3 are in window.h. */
 PAIRS_KERNELS(4, 2)
 PAIRS_KERNELS(7, 2)
 #define PAIRS_CHOICE_3(rescaling) {0, 0}
 #define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, pairs_7_2_##rescaling}
 #else
-/* One text for all ways of rescaling: of those whose sums are no function of their own. It is smaller, and faster besides. */
+/* One text for all ways of rescaling: it is smaller, and faster besides. */
 #define PAIRS_SHARED(taps, stride) \
     static __attribute__((noinline, noclone, unused)) void pairs_##taps##_##stride(PairsStrip *strip, ptrdiff_t count, int rescaling) \
     { \
@@ -571,6 +571,9 @@ PAIRS_KERNELS(7, 2)
 PAIRS_SHARED(3, 1)
 PAIRS_SHARED(3, 2)
 PAIRS_SHARED(4, 2)
+PAIRS_SHARED(5, 1)
+PAIRS_SHARED(5, 2)
+PAIRS_SHARED(7, 1)
 #define PAIRS_CHOICE_3(rescaling) {pairs_3_1_##rescaling, pairs_3_2_##rescaling}
 #define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, 0}
 #endif
