@@ -540,7 +540,7 @@ def ways(count):
     ("channels", "pitch", "scratch"), [(1024, 1024, True), (1000, 1024, True), (512, 512, True), (500, 512, True), (256, 256, False), (1024, 1040, False)]
 )
 def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels, pitch, scratch):
-    """D10: undilated filters of 2x2 and more are computed in scratch, or output by output. The bits do not depend on it."""
+    """D10: undilated filters of 2x2 and more are computed in scratch (of two sets the inputs alone), or output by output. The bits do not depend on it."""
     for size, kernel, stride, dilation in (
         ((7, 7), (3, 3), 1, 1), ((7, 9), (3, 3), 2, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
         ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),

@@ -150,6 +150,10 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
         return False
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
         return False
+    if VECTOR_BYTES == 32:
+        # Wide tiles have no registers for 7 weights (taps.h).
+        if line.taps == 7 and line.step == 1 and outputs % NARROW_TILE == 0:
+            return False
     return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
 
 
@@ -260,6 +264,12 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         problem.distance == IN_MEMORY and not (0 <= job.across.x < problem.fetched_pixel) and job.lanes * job.itemsize >= LINE_BYTES and not job.spread
         and job.down.phases == 1 and job.across.phases == 1
     )
+    if VECTOR_BYTES == 32:
+        # Those of float32 are half a line: every other one fetches.
+        job.fetches = (
+            problem.distance == IN_MEMORY and problem.element == FLOAT32 and not (problem.x_block or problem.y_block or job.spread)
+            and job.down.phases == 1 and job.across.phases == 1
+        )
     job.split = (
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)

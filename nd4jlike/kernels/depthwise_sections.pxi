@@ -10,6 +10,8 @@ cdef enum:
     # The same of float32.
     COPIED_BYTES = 192 << 10
     COPIED_PIXEL = 1024
+    # The same of inputs alone.
+    COPIED_INPUTS = 512
 
 
 cdef struct Sections:
@@ -18,6 +20,11 @@ cdef struct Sections:
     # That as float32; whether pixels of a few channels are a plane.
     Problem wide
     bint mixed
+
+
+cdef inline bint copies_inputs(const Problem *problem) noexcept nogil:
+    """Whether float32 is written where it belongs: the outputs of a tile have room in two sets, without its inputs."""
+    return problem.element == FLOAT32 and problem.sets == 2
 
 
 cdef inline Py_ssize_t columns_below(const Problem *problem, Py_ssize_t columns) noexcept nogil:
@@ -48,6 +55,10 @@ cdef void size_sections(Sections *job, const Problem *problem, Py_ssize_t channe
     # The last vector is written whole.
     job.x_bytes = divide_up(min(problem.height, rows_below(problem, job.rows)) * wide.x_strides[1] * 4 + VECTOR_BYTES, VECTOR_BYTES) * VECTOR_BYTES
     job.y_bytes = job.rows * wide.y_strides[1] * 4
+    if VECTOR_BYTES < 64:
+        if copies_inputs(problem):
+            wide.y_strides = [0, problem.y_strides[1], problem.y_strides[2], 1]
+            job.y_bytes = 0
 
 
 cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil:
@@ -57,6 +68,9 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
     cdef Rows plain
     if problem.element == FLOAT32:
         most, pixel = COPIED_BYTES, COPIED_PIXEL
+        if VECTOR_BYTES < 64:
+            if copies_inputs(problem):
+                pixel = COPIED_INPUTS
         if not shares_sets(problem):
             return False
     if (
@@ -147,12 +161,19 @@ cdef void run_sections(const Sections *given, const Problem *problem, const char
                         <float *> scratch + row * wide.x_strides[1], wide.x_strides[2], source + row * x_strides[1] * itemsize, x_strides[2] * itemsize,
                         wide.width, count, problem.element,
                     )
+                if VECTOR_BYTES < 64:
+                    if copies_inputs(problem):
+                        sums = target
                 if given.mixed:
                     run_planes(&wide, scratch, sums, 0, wide.out_height)
                 else:
                     prepare_rows(&job, &wide)
                     wide.packed = <const char *> problem.packed + channel // LANES * job.block_vectors * VECTOR_BYTES
                     run_rows(&job, &wide, scratch, sums, 0, wide.out_height)
+                if VECTOR_BYTES < 64:
+                    if copies_inputs(problem):
+                        channel += wide.channels
+                        continue
                 for row in range(wide.out_height):
                     narrow_runs(
                         target + row * y_strides[1] * itemsize, y_strides[2] * itemsize, <const float *> sums + row * wide.y_strides[1], wide.y_strides[2],

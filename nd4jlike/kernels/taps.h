@@ -93,6 +93,10 @@ WORD vf32 load_cell(const char *cell, vi32 index, ptrdiff_t sources, const int s
     return spread ? load_spread_as_f32(cell, index, sources, element) : load_row(cell, element);
 }
 
+/* A wide tile for two rows of outputs has one of 16 registers for all weights: 7 of them are read where they are needed, or the compiler loads them ahead
+ * and keeps sums in memory instead. */
+#define READS_WEIGHTS(taps, columns) (VECTOR_BYTES == 32 && columns == WIDE_TILE && (taps) == 7)
+
 /* Some taps of one row of inputs, for one row of outputs or two; NULL: none. Each input is loaded once. */
 WORD void add_taps(
     vf32 *upper, vf32 *lower, const vf32 *upper_weights, const vf32 *lower_weights, const char *x, Steps steps, unsigned long long outside,
@@ -105,6 +109,8 @@ WORD void add_taps(
         if (may_be_outside(where, column, taps, last) && (outside >> column & 1))
             continue;
         vf32 value = load_cell(cell, index, sources, spread, element);
+        if (READS_WEIGHTS(taps, columns) && upper && lower)
+            __asm__("" : "+r"(upper_weights), "+r"(lower_weights));
 #pragma GCC unroll 8
         for (int tap = 0; tap < taps; tap++) {
             int output = (column - tap) / stride;
@@ -331,6 +337,8 @@ WORD void whole_tile(
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
+/* With vectors of 32 bytes 5x5 as well, wide ones at step 1: their loops over rows spill. */
+#define WHOLE_WIDE(taps, stride, columns, element) (VECTOR_BYTES == 32 && (taps) == 5 && stride == 1 && columns == WIDE_TILE && element == FLOAT32)
 /* Of spread halves, 3 taps wide, which load_spread_as_f32 can. */
 #define SPREAD_TILES(taps, element) (element == FLOAT32 || ((taps) == 3 && element != FLOAT64))
 /* Of halves those that are not tall. */
@@ -347,6 +355,8 @@ WORD void whole_tile(
  * spill those. */
 typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
 
+/* Blocks that are half a line, whose other half the block before has fetched. */
+#define FETCHED_BEFORE(count) (VECTOR_BYTES == 32 && ((count) & 1))
 /* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
 static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x, const char *y)
 {
@@ -367,7 +377,7 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
     { \
         const unsigned long long outside = tile->outside; \
         do { \
-            if (tile->new_rows) \
+            if (tile->new_rows && !FETCHED_BEFORE(count)) \
                 fetch_next(tile, x, y); \
             if (rows) \
                 whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, high, spread, taps, stride, columns, where, element); \
@@ -485,7 +495,7 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
-        CHOSEN(WHOLE_TILES(taps, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
+        CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
             : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
@@ -496,9 +506,11 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
             : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
-            : IF_CHOSEN(WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
+            : IF_CHOSEN(WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
-            : IF_CHOSEN(WHOLE_TILES(taps, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
+            : IF_CHOSEN( \
+                WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), \
+                whole_edges, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
