@@ -1,4 +1,4 @@
-"""DLPack: strided memory handed from library to library as a capsule (ADR 0011)."""
+"""DLPack: strided memory handed from library to library as a capsule (ADR 0012)."""
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName

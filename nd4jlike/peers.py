@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,6 +99,9 @@ class Case:
     def __post_init__(self) -> None:
         if min(*self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier, self.threads) < 1:
             raise LayoutError(f"every extent of a layer is at least 1: {self}")
+        reach = [extent + (taps - 1) * step for extent, taps, step in zip(self.shape[1:3], self.kernel, self.dilation, strict=True)]
+        if 8 * math.prod((self.shape[0], *reach, self.channels, self.multiplier)) > sys.maxsize:
+            raise LayoutError(f"the image and what windows reach around it outgrow the signed machine word in bytes: {self}")
         if self.dtype not in DTYPES:
             raise LayoutError(f"the element type of a layer is one of {', '.join(DTYPES)}: {self.dtype!r}")
 

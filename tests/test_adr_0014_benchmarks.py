@@ -204,3 +204,6 @@ def test_d2_the_command(capsys):
     assert [timing["name"] for timing in layer["timings"]] == ["nd4jlike", "nd4jlike dense", "nd4jlike tflite"]
     assert cli.main(["bench", "3x3", "--peers", ""]) == 2
     assert "a layer is" in capsys.readouterr().err
+    for layer in ("8x8x8:d999999999999", "8x8x99999999999999999999"):
+        assert cli.main(["bench", layer]) == 2
+        assert "outgrow the signed machine word in bytes" in capsys.readouterr().err
