@@ -613,12 +613,13 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
         problem.out_height, problem.out_width = walk.out
         problem.pad_top, problem.pad_left = walk.before
-        # From a single row or column of outputs no step is taken: kernels make room for none that is longer than the window.
-        problem.stride_height, problem.stride_width = [
-            min(step, (taps - 1) * dilation + 1) if count == 1 else step
-            for step, taps, dilation, count in zip(self._stride, reading.weights.shape, self._dilation, walk.out)
-        ]
+        problem.stride_height, problem.stride_width = self._stride
         problem.dilation_height, problem.dilation_width = self._dilation
+        # From a single row or column of outputs no step is taken: kernels make room for none that is longer than the window.
+        if problem.out_height == 1:
+            problem.stride_height = min(problem.stride_height, (problem.kernel_height - 1) * problem.dilation_height + 1)
+        if problem.out_width == 1:
+            problem.stride_width = min(problem.stride_width, (problem.kernel_width - 1) * problem.dilation_width + 1)
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]

@@ -11,7 +11,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
-from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array, writes_in_runs
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["apply_function", "apply_ufunc"]
+__all__ = ["apply_function", "apply_ufunc", "writes_in_runs"]
 
 _WEAK = (bool, int, float, complex)  # Python's numbers: their type gives way to that of an array
 
@@ -270,6 +270,22 @@ def _into(ufunc: np.ufunc, read: Sequence[Any], targets: tuple[_Array, ...], mas
         np.copyto(targets[0], found, casting=kwargs.get("casting", "same_kind"), where=mask)
     else:
         ufunc(*read, out=targets, where=mask, **kwargs)
+
+
+def writes_in_runs(read: _Array, target: _Array) -> bool:
+    """Whether NumPy's innermost loop from one array to another of equal shape, or one that it is broadcast to, surely writes elements side by side."""
+    shape, steps = target.shape, target.strides
+    axes = [axis for axis in range(len(shape)) if shape[axis] > 1]
+    if not axes:
+        return True
+    inner = min(reversed(axes), key=steps.__getitem__)
+    if steps[inner] != target.itemsize:  # negative ones are less
+        return False
+    # NumPy keeps two axes in the order of c if one of the operands has them so, and turns them if the other is all that has a say.
+    if all(steps[a] >= steps[b] for a, b in itertools.pairwise(axes)):
+        return True
+    pace = [0] * (len(shape) - len(read.shape)) + [abs(step) if n > 1 else 0 for n, step in zip(read.shape, read.strides, strict=True)]
+    return all(axis == inner or pace[axis] == 0 or pace[inner] == 0 or pace[axis] > pace[inner] for axis in axes)
 
 
 def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:

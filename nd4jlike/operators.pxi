@@ -16,23 +16,6 @@ cdef object elementwise_rules():
 # from 16 elements on; `negative` where one of four elements of 32 bits or one of eight of 64 is taken): dense copies serve them.
 NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbit))
 
-
-def writes_in_runs(read, target):
-    """Whether NumPy's innermost loop from one array to another of equal shape, or one that it is broadcast to, surely writes elements side by side."""
-    shape, steps = target.shape, target.strides
-    axes = [axis for axis in range(len(shape)) if shape[axis] > 1]
-    if not axes:
-        return True
-    inner = min(reversed(axes), key=steps.__getitem__)
-    if steps[inner] != target.itemsize:  # negative ones are less
-        return False
-    # NumPy keeps two axes in the order of c if one of the operands has them so, and turns them if the other is all that has a say.
-    if all([steps[a] >= steps[b] for a, b in zip(axes, axes[1:])]):
-        return True
-    pace = [0] * (len(shape) - len(read.shape)) + [abs(step) if n > 1 else 0 for n, step in zip(read.shape, read.strides)]
-    return all([axis == inner or pace[axis] == 0 or pace[inner] == 0 or pace[axis] > pace[inner] for axis in axes])
-
-
 # Of numbers, these give the same bits whichever way NumPy takes: rounded as IEEE 754 has it, or integers.
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert))
 
@@ -75,7 +58,9 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             return NotImplemented
     if ufunc in NEEDS_DENSE and not (is_run(&model.descriptor.layout, False) and out is None):
         written = model if out is None else out
-        if len(views) > 1 or not isinstance(written, NdArray) or not is_simple(written, model) or not writes_in_runs(views[0], elements(written)):
+        if len(views) > 1 or not isinstance(written, NdArray) or not is_simple(written, model):
+            return NotImplemented
+        if not elementwise_rules().writes_in_runs(views[0], elements(written)):
             return NotImplemented
     dtype = None
     if out is not None:
