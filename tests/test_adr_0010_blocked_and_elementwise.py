@@ -435,6 +435,17 @@ def test_d8_unary_operations(d, ufunc):
         assert same(ufunc(x), expected)
 
 
+def test_d9_padding_of_a_part_is_not_that_of_all():
+    """D9: Their padding holds what that array's padding is known to hold if the element type is the same, else 0: a part that was filled tells of no other."""
+    x = nd.create((2, 3, 4), dtype="int8", paddings=(0, 1, 1))
+    x[0].fill_padding(7)
+    assert x[0].check_padding(7)
+    assert x[1].check_padding(0)
+    assert (x + x).check_padding(0)
+    x.fill_padding(7)
+    assert (x + x).check_padding(7)
+
+
 @pytest.mark.parametrize("ufunc", [np.negative, np.isnan, np.isinf, np.isfinite, np.signbit])
 @pytest.mark.parametrize("pitch", [1, 2, 4, 8, 11])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
