@@ -3,6 +3,7 @@
 import dataclasses
 import struct
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -301,12 +302,22 @@ def test_d7_a_restless_machine():
     assert engine._one_of(2.5, 5, 3.0) == 0.5
 
 
-def test_d7_more_work_takes_longer(tmp_path):
-    """D7: times are of the layer: with the cost of a call cancelled, four times the work takes about four times as long."""
-    small, large = (
-        verify(file_of(tmp_path, tiny_models.depthwise(shape=(1, side, side, 32)).model), runs=1).layers[0].reference_microseconds for side in (20, 40)
-    )
-    assert 2 < large / small < 8
+def test_d7_what_a_call_costs_is_no_part_of_the_kernels(monkeypatch):
+    """D7: with the cost of one call cancelled on both sides."""
+    now = 0.0
+
+    def spends(seconds):
+        def call(*_, **__):
+            nonlocal now
+            now += seconds
+
+        return call
+
+    monkeypatch.setattr(engine, "time", SimpleNamespace(perf_counter=lambda: now))
+    judge = SimpleNamespace(alone=lambda _layer, _shape, copies: SimpleNamespace(run=spends(1.0), invoke=spends(7e-6 + copies * 40e-6)))
+    ours = {"plan": spends(2e-6 + 3e-6), "x": None, "y": None, "batched": lambda: (spends(2e-6 + 8 * 3e-6), 8)}
+    seconds = engine._Seconds.of(SimpleNamespace(judge=judge, layer=None, padded=np.zeros((1, 2, 2, 1)), **ours))
+    assert (seconds.here, seconds.call, seconds.reference) == pytest.approx((3e-6, 5e-6, 40e-6))
 
 
 def entry_of(shape, dtype):
