@@ -256,6 +256,25 @@ def test_d1_pixels_of_a_few_channels_stay_within_their_buffers(isa, side):
     assert (mixed[2] > 30) == (isa != "baseline")
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d1_four_taps_by_steps_of_two_stay_within_their_buffers(isa, side):
+    """D1: taps outside the image add nothing."""
+    for place, (width, channels, sides) in enumerate(itertools.product((1, 4, 7, 8, 9, 17, 30), (8, 16, 33, 64), ((0, 0), (1, 1), (3, 3), (0, 2)))):
+        if width + sum(sides) < 4:
+            continue
+        values, weights, bias = random((1, 2 + place % 7, width, channels), 1), random((4, 4, channels, 1), 2), random((channels,), 3)
+        steps = {"stride": (2, 2), "padding": ((1 + place % 3, 2), sides)}
+        want, bound = depthwise_float(values, weights, bias, **steps)
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, **steps)
+        plan(guarded_array(values, side), out)
+        assert (abs(out - want) <= bound).all(), (values.shape, steps)
+        x = nd.NdArray(plan.input_descriptor(values.shape))
+        x[...] = values
+        assert (abs(np.asarray(plan(x)) - want) <= bound).all(), (values.shape, steps)
+
+
 @functools.cache
 def planes_cases(kernel, stride, dilation):
     """Planes of any height and width, of several rows at a time and few, and any number of them; and what comes of them."""

@@ -625,6 +625,14 @@ TILES_OF_TAPS(1, FLOAT32)
 /* Half a filter of 3x3: a phase of the gradient by the input of a stride of 2. */
 TILES_OF_STRIDE(2, 1, FLOAT32)
 TILES_OF(FLOAT32)
+#if VECTOR_BYTES == 32
+TILES(4, 2, 4, FLOAT32)
+#define TABLE_OF_EVEN_TAPS \
+    [4] = {[2] = {{NAME_OF(inside, 4, 2, 4, FLOAT32), NAME_OF(edges, 4, 2, 4, FLOAT32), NAME_OF(any, 4, 2, 4, FLOAT32), any_stride_spread, any_stride_spread, \
+                   any_stride_spread, NULL, NAME_OF(whole, 4, 2, 4, FLOAT32), NAME_OF(whole_edges, 4, 2, 4, FLOAT32)}}},
+#else
+#define TABLE_OF_EVEN_TAPS
+#endif
 
 #if DOUBLES
 TILES_OF_TAPS(3, FLOAT64)
@@ -645,7 +653,8 @@ TILES_OF(BFLOAT16)
 /* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
 static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
     [FLOAT32] = {
-        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
+        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_EVEN_TAPS
+        TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
 #if DOUBLES
     [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
 #endif
