@@ -685,6 +685,9 @@ def test_d8_overlapping_memory_is_refused():
             assert (memory == before).all()
         else:
             plan(x, out)
+    plan(memory[80:160].reshape(1, 4, 5, 4), memory[:80].reshape(1, 4, 5, 4))
+    with pytest.raises(nd.LayoutError, match="overlap"):
+        plan(memory[79:159].reshape(1, 4, 5, 4), memory[:80].reshape(1, 4, 5, 4))
     with pytest.raises(nd.LayoutError, match="overlap"):
         plan(x[:, ::-1], x)
 
@@ -813,6 +816,8 @@ def test_d9_a_read_only_or_broadcast_out_is_refused():
         plan(x, readonly)
     with pytest.raises(nd.LayoutError, match="a cell for each element"):
         plan(x, np.lib.stride_tricks.as_strided(out, (1, 5, 5, 4), (400, 0, 16, 4)))
+    with pytest.raises(nd.LayoutError, match="a cell for each element"):
+        plan(x[:, :2], np.lib.stride_tricks.as_strided(out, (1, 2, 5, 4), (400, 0, 16, 4)))
     assert not out.any()
 
 
