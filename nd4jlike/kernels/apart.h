@@ -20,12 +20,6 @@ WORD PairsKernel apart_kernel(int rescaling)
 
 #else
 
-#if VECTOR_BYTES == 32
-WORD void apart_cells(vi32 *cells, const int8_t *a, const int8_t *b, ptrdiff_t count) { (void)count, unpack_cells(cells, a, b); }
-#else
-WORD void apart_cells(vi32 *cells, const int8_t *a, const int8_t *b, ptrdiff_t count) { two_cells(cells, a, b, 0, count); }
-#endif
-
 /* The sums of an output, of `quads` of the QUADS. `taps`: how far the taps are from the first one, which of each part is at `at`. */
 WORD void apart_sums(const PairsStrip *strip, const int8_t *const *at, const ptrdiff_t *taps, vi32 *sums, const int quads, const int parts)
 {
@@ -44,7 +38,7 @@ WORD void apart_sums(const PairsStrip *strip, const int8_t *const *at, const ptr
             if (quad + 1 == quads)
                 cells[0] = load_cells(from + taps[0], from + taps[1], 0, LANES);
             else
-                apart_cells(cells, from + taps[0], from + taps[1], 2 * LANES);
+                unpack_cells(cells, from + taps[0], from + taps[1], 2 * LANES);
             sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
             if (quad + 1 < quads)
                 sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
@@ -78,7 +72,7 @@ static __attribute__((noinline, unused)) void apart_edge(const PairsStrip *strip
             vi32 cells[2];
             if (channel >= strip->readable)
                 break;
-            apart_cells(cells, from[0] + channel, from[1] + channel, strip->readable - channel);
+            unpack_cells(cells, from[0] + channel, from[1] + channel, OVERLAPS ? 2 * LANES : strip->readable - channel);
             sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
             if (channel + LANES < strip->readable)
                 sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
