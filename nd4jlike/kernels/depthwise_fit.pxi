@@ -1,0 +1,138 @@
+# The lines that give the bytes of int8 sums (ADR 0006, D12): pairs, lines, spread rows and quads look for them when they pack weights.
+
+cdef enum:
+    # Output channels' largest number of bounds between results.
+    BOUNDS = 256
+    # Scales that are tried for a line: the next ones on both sides.
+    FIT_TRIALS = 13
+    # Results before the clamp that 16 bits hold, whatever the zero point.
+    MAX_RESULT = 32000
+    # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
+    FLOAT_BITS = 0x4B000000
+
+cdef extern from "math.h" nogil:
+    float rintf(float value)
+    float nextafterf(float value, float to)
+
+# round(scale * (sum + shift)) + constant, rounded once.
+cdef struct Fit:
+    float scale, offset
+    int shift
+
+
+cdef inline long long rescaled_exactly(long long total, int multiplier, int right) noexcept nogil:
+    """TensorFlow Lite's rounding twice."""
+    cdef long long high = (total * multiplier + (1 << 30)) >> 31, mask = (1LL << right) - 1
+    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))
+
+
+cdef long long first_in_range(long long step, long long modulus, long long low, long long high) noexcept nogil:
+    """The least i >= 0 with low <= i*step % modulus <= high; -1: none. 0 <= low <= high < modulus, 0 <= step < modulus."""
+    cdef long long i
+    if low == 0:
+        return 0
+    if step == 0:
+        return -1
+    i = (low + step - 1) // step
+    if i * step <= high:
+        return i
+    i = first_in_range(modulus % step, step, (step - high % step) % step, (step - low % step) % step)
+    return -1 if i < 0 else (low + modulus * i + step - 1) // step
+
+
+cdef bint fit_line(
+    Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long bottom, int first,
+    int trials,
+) noexcept nogil:
+    """Whether a line gives the results of all sums from least to largest, up to the upper bound; no sum is less than `bottom`.
+
+    Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change. Trials are of scales nearby."""
+    cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
+    cdef long long at[BOUNDS]
+    cdef double bound[BOUNDS]
+    cdef double low, high, best_low = 0, best_high = 0, tried, best = 0, top = 1e30
+    cdef long long total, units, modulus, step, start, i, lowest, highest
+    cdef int n, count = 0, trial, exponent
+    cdef float candidate
+    if not FUSED or problem.quantized_min != -128 or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.2:
+        return False
+    if max(-least, largest) * scale > MAX_RESULT:
+        return False
+    for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
+        # Either rule takes its step less than a sum before.
+        total = <long long> floor((n - 0.5) / scale) - 1
+        if total > largest:
+            top = n - 0.5
+            break
+        while (rescaled_exactly(total, multiplier, -shift) if problem.rounding == 0 else <long long> rintf(<float> total * float_scale)) < n:
+            total += 1
+        at[count] = total
+        bound[count] = n - 0.5
+        count += 1
+    candidate = <float> scale
+    for trial in range(first, trials):
+        # 0, 1, -1, 2, -2 .. units in the last place away.
+        candidate = <float> scale
+        for i in range((trial + 1) // 2):
+            candidate = nextafterf(candidate, 1 if trial % 2 else 0)
+        tried = candidate
+        low = -1e30
+        high = top - tried * largest
+        for n in range(count):
+            if at[n] <= largest:
+                low = max(low, bound[n] - tried * max(at[n], least))
+            if at[n] > least:
+                high = min(high, bound[n] - tried * min(at[n] - 1, largest))
+        if low < -1e29 or high > 1e29:
+            low = max(low, high - tried)
+            high = min(high, low + tried)
+        if high - low > best:
+            best = high - low
+            best_low = low
+            best_high = high
+            line.scale = candidate
+            if best > tried / 4096:
+                break
+    if best <= 0 or best_low < -1e29 or best_high > 1e29:
+        return False
+    # As integers: the scale is `step` of `modulus`; a shift of the sums has to bring the line between the two bounds, up to whole results.
+    exponent = 0
+    modulus = 1
+    tried = line.scale
+    while tried != <double> <long long> tried:
+        tried *= 2
+        modulus *= 2
+        exponent += 1
+    step = <long long> tried
+    lowest = <long long> floor(best_low * modulus) + 1
+    highest = <long long> ceil(best_high * modulus) - 1
+    if exponent > 50 or lowest > highest or highest - lowest >= modulus:
+        return False
+    # Room on both sides of the sums.
+    start = (1 << 23) + 1 - bottom
+    units = (lowest - start * step) % modulus
+    if units < 0:
+        units += modulus
+    i = 0 if units + (highest - lowest) >= modulus else first_in_range(step % modulus, modulus, units, units + (highest - lowest))
+    if i < 0 or start + i + largest >= (1 << 24) - 1:
+        return False
+    line.shift = <int> (start + i - (1 << 23))
+    # scale * (start + i) + whole lies between the bounds.
+    units = lowest - (start + i) * step
+    total = (highest - (start + i) * step) // modulus
+    if (highest - (start + i) * step) % modulus < 0:
+        total -= 1
+    line.offset = <float> (12582912 + problem.output_zero_point + total)
+    return total * modulus >= units and 12582912 + total > 1 << 23
+
+
+cdef bint fit_split(
+    Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest,
+) noexcept nogil:
+    """Whether two lines of one scale do: where both signs round half away from zero, no line goes through all."""
+    cdef int trial
+    for trial in range(FIT_TRIALS):
+        if fit_line(above, problem, multiplier, shift, float_scale, 0, largest, least, trial, trial + 1):
+            if fit_line(below, problem, multiplier, shift, float_scale, least, -1, least, trial, trial + 1):
+                return True
+    return False
