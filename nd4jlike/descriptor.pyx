@@ -694,16 +694,23 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         none = (0,) * rank
         element = dtypes.dtype(dtype) if row is None else row.dtype
         cdef ShapeDescriptor plain = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
-        if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or 0 in sizes:
-            if extra & FLAG_PADDED and 0 not in sizes:
-                return make_descriptor(element, letter, axes, sizes, steps, ews, 0, recovered_paddings(numbers, axes, sizes, steps), none, ())
-            return plain
-        axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), axis)))
-        cdef ShapeDescriptor permuted = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
-        # Strides of the other order contradict the letter; they are no permutation.
-        if axes in (tuple(range(rank)), tuple(range(rank - 1, -1, -1))) or permuted.validate() & ShapeStatus.INCORRECT_STRIDES:
-            return plain
-        return permuted
+        # Of axes at one distance, those of one element are the inner ones.
+        sorted_axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), sizes[axis] == 1, axis)))
+        permuted = sorted_axes not in (tuple(range(rank)), tuple(range(rank - 1, -1, -1)))
+        if extra & FLAG_PADDED and 0 not in sizes:
+            total = recovered_paddings(axes, sizes, steps)
+            if total is None and permuted:
+                axes, total = sorted_axes, recovered_paddings(sorted_axes, sizes, steps)
+            if total is None:
+                raise LayoutError(
+                    f"shapeInfo has the flag of a padded buffer, and its strides are no whole multiples of each other that reach over the extents: {numbers}",
+                    ShapeStatus.INCORRECT_STRIDES,
+                )
+            return make_descriptor(element, letter, axes, sizes, steps, ews, 0, total, none, ())
+        if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or not permuted:
+            return plain  # strides of the other order contradict the letter; they are no permutation
+        made = make_descriptor(element, letter, sorted_axes, sizes, steps, ews, 0, none, none, ())
+        return plain if made.validate() & ShapeStatus.INCORRECT_STRIDES else made
 
     @property
     def itemsize(self):
@@ -1244,7 +1251,10 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
     def __hash__(self):
         if self._hash == -1:
             # NumPy makes the name of an element type anew each time, which takes longer than all else.
-            self._hash = hash((self.shape, self.strides, self.dtype, self.axes, self.layout.offset, self.paddings, self.inner_blocks))
+            self._hash = hash((
+                self.shape, self.strides, self.dtype, self.order, self.axes, self.ews, self.layout.offset, self.paddings, self.padding_offsets,
+                self.inner_blocks,
+            ))
         return self._hash
 
     def __reduce__(self):
@@ -1329,17 +1339,13 @@ cdef tuple scan(const Layout *layout, bint skip_units):
     return None, first if even else 0
 
 
-cdef tuple recovered_paddings(tuple numbers, tuple axes, tuple sizes, tuple steps):
-    """Paddings that the strides of a padded buffer tell: of every axis but the slowest."""
+cdef tuple recovered_paddings(tuple axes, tuple sizes, tuple steps):
+    """Paddings that the strides of a padded buffer tell: of every axis but the slowest; None where the strides are no such buffer's."""
     cdef list total = [0] * len(sizes)
     for outer, axis in zip(axes, axes[1:]):
         extent, rest = divmod(steps[outer], steps[axis]) if steps[axis] > 0 else (0, 1)
         if rest or extent < sizes[axis]:
-            raise LayoutError(
-                f"shapeInfo has the flag of a padded buffer, and axis {outer} with stride {steps[outer]} is no whole multiple of stride {steps[axis]} "
-                f"of axis {axis}: {numbers}",
-                ShapeStatus.INCORRECT_STRIDES,
-            )
+            return None
         total[axis] = extent - sizes[axis]
     return tuple(total)
 

@@ -1,6 +1,7 @@
 """ADR 0001: the shape descriptor."""
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -248,6 +249,7 @@ def test_d9_every_field_counts():
     ]
     everything = [base, *others]
     assert len(set(everything)) == len(everything)
+    assert len({hash(one) for one in everything}) == len(everything)
     for other in others:
         assert other != base
         assert (other < base) != (base < other)
@@ -293,6 +295,19 @@ def test_d11_shape_info_round_trip(d):
         assert back.has_padded_buffer
     if not d.has_padded_buffer:
         assert back == d
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
+def test_d11_shape_info_of_permuted_padded_buffers(axes):
+    """D11: Paddings of all axes but the slowest come back from the strides, whatever the memory order; axes of extent 1 included."""
+    for shape in itertools.product((1, 5), repeat=3):
+        d = padded("float32", "c", shape, (2, 0, 3)).permute(axes)
+        back = ShapeDescriptor.from_shape_info(d.to_shape_info())
+        assert (back.shape, back.strides, back.order) == (d.shape, d.strides, d.order)
+        assert back.has_padded_buffer
+        assert back.validate() == 0
+        if 1 not in shape:
+            assert [back.paddings[axis] for axis in d.axes[1:]] == [0, 3]
 
 
 @pytest.mark.parametrize(
