@@ -86,7 +86,7 @@ def create(
 
 def _described(shape: _Shape, dtype: _DTypeLike, order: str, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> ShapeDescriptor:
     """Describe what the arguments of `create` ask for."""
-    return ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings or (), padding_offsets)
+    return ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings, padding_offsets)
 
 
 def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
@@ -225,6 +225,8 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
     ------
     LayoutError
         Without an end, or with a step of 0.
+    OverflowError
+        If `dtype` does not hold the first of integers.
 
     Examples
     --------
@@ -236,9 +238,12 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
         start, stop = None, start
     if stop is None or step == 0:
         raise LayoutError(f"values need an end, and steps that reach it: start={start}, stop={stop}, step={step}")
-    values = np.arange(0 if start is None else start, stop, step)
-    made = empty(values.shape, dtype)
-    made[...] = values.astype(np.float32) if isinstance(made.dtype, dtypes.BFloat16) else values.astype(made.dtype)
+    element = dtypes.dtype(dtype)
+    ends = 0 if start is None else start, stop, step
+    exact = element.kind in "iu" and all(isinstance(end, int | np.integer) for end in ends)  # as floats, integers of 64 bits may be rounded
+    values = np.arange(*ends, dtype=dtypes.bits_dtype(element)) if exact else np.arange(*ends)
+    made = empty(values.shape, element)
+    made[...] = values.astype(np.float32) if isinstance(element, dtypes.BFloat16) else values.astype(element)
     return made
 
 

@@ -203,25 +203,25 @@ cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
     return tuple(strides)
 
 
-cdef tuple filled(object values, int rank, str what):
-    """Padding figures of every axis: the ones that are not given are 0."""
+cdef tuple given_sizes(object values, int rank, str what):
+    """Padding figures as they are given; None is none."""
     cdef tuple sizes = () if values is None else as_sizes(values, what)
     if rank > 1 and type(values) is int:
         raise LayoutError(f"{what} is {values} for {rank} axes, it must hold one number for each, of the first ones at least", ShapeStatus.INCORRECT_PADDING)
     if len(sizes) > rank:
         raise LayoutError(f"{len(sizes)} {what} for {rank} axes: {what}={sizes}", ShapeStatus.INCORRECT_PADDING)
-    return sizes + (0,) * (rank - len(sizes))
+    return sizes
 
 
 cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets):
-    """Paddings and offsets of every axis, each `0 <= offset <= padding`."""
-    cdef tuple before, total = filled(paddings, len(shape), "paddings")
-    if padding_offsets is not None and len(as_sizes(padding_offsets, "padding_offsets")) > len(() if paddings is None else as_sizes(paddings, "paddings")):
-        raise LayoutError(
-            f"there are more padding offsets than paddings: padding_offsets={padding_offsets}, paddings={paddings}",
-            ShapeStatus.INCORRECT_PADDING,
-        )
-    before = filled(padding_offsets, len(shape), "padding_offsets")
+    """Paddings and offsets of every axis, the ones that are not given 0, each `0 <= offset <= padding`."""
+    cdef int rank = len(shape)
+    cdef tuple total = given_sizes(paddings, rank, "paddings")
+    cdef tuple before = given_sizes(padding_offsets, rank, "padding_offsets")
+    if len(before) > len(total):
+        raise LayoutError(f"there are more padding offsets than paddings: padding_offsets={before}, paddings={total}", ShapeStatus.INCORRECT_PADDING)
+    total += (0,) * (rank - len(total))
+    before += (0,) * (rank - len(before))
     for axis, (size, offset) in enumerate(zip(total, before)):
         if size < 0 or not 0 <= offset <= size:
             raise LayoutError(

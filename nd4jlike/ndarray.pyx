@@ -248,7 +248,12 @@ cdef NdArray as_ndarray(object x):
     cdef int i
     if isinstance(x, NdArray):
         return x
-    array = x if type(x) is NDARRAY else AS_NUMPY(x)
+    try:
+        array = x if type(x) is NDARRAY else AS_NUMPY(x)
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise LayoutError(f"no array can be made of a {type(x).__name__}, it must hold numbers, as many at each place: {error}") from None
     dtype = NUMPY_TYPES.get(array.dtype)
     if dtype is None:
         dtype = dtypes.dtype(array.dtype)

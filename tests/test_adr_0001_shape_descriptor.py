@@ -603,6 +603,18 @@ def test_d19_one_number_for_several_axes():
     assert nd.create(3, paddings=2, padding_offsets=1).descriptor == nd.create((3,), paddings=(2,), padding_offsets=(1,)).descriptor
 
 
+@pytest.mark.parametrize("kind", [list, np.array, iter, lambda figures: map(np.int8, figures)])
+def test_d5_any_integers_are_paddings(kind):
+    """D5: paddings and offsets are stored, whatever iterable of integers they came as, one that can be read once included."""
+    want = padded("float32", "f", (2, 3), (1, 2), (0, 1))
+    assert padded("float32", "f", kind((2, 3)), kind((1, 2)), kind((0, 1))) == want
+    assert ShapeDescriptor.from_tag(kind((2, 3)), "ba", "float32", kind((1, 2)), kind((0, 1))) == want
+    for make in (nd.create, nd.zeros, nd.ones, nd.empty):
+        assert make((2, 3), order="f", paddings=kind((1, 2)), padding_offsets=kind((0, 1))).descriptor == want
+    with pytest.raises(LayoutError, match=r"padding_offsets=\(0, 1\), paddings=\(2,\)"):
+        nd.create((2, 3), paddings=kind((2,)), padding_offsets=kind((0, 1)))
+
+
 def test_d5_pairs_of_paddings():
     """D5: paddings are the total of each axis: pairs as `numpy.pad` takes them are refused with what would do."""
     with pytest.raises(LayoutError, match=r"paddings holds \(1, 1\), it must hold integers: the total of each axis, of which padding_offsets"):

@@ -118,6 +118,22 @@ def test_d2_asarray():
             nd.asarray(obj, copy=False, **kw)
 
 
+def test_d7_what_is_no_array():
+    """D7: A failing operation raises an error of this library: rows of different lengths make no array."""
+    for make in (nd.array, nd.asarray, nd.zeros_like, lambda rows: nd.reorder(rows, "ab")):
+        with pytest.raises(LayoutError, match="no array can be made of a list"):
+            make([[1], [2, 3]])
+
+
+def test_d7_integers_of_arange_are_exact():
+    """D7: what an element type cannot hold is refused, what it can hold is exact."""
+    assert nd.arange(2**63, 2**63 + 3, dtype="uint64").tolist() == [2**63, 2**63 + 1, 2**63 + 2]
+    assert nd.arange(np.int64(5), 0, -2, dtype="uint8").tolist() == [5, 3, 1]
+    assert nd.arange(0.5, 3, dtype="int8").tolist() == [0, 1, 2]
+    with pytest.raises(OverflowError):
+        nd.arange(200, 203, dtype="int8")
+
+
 def test_d2_other_byte_orders():
     """D2: With a `dtype` it also converts NumPy's other byte orders and its long double, which are refused else."""
     for foreign in (np.arange(3, dtype=">f4"), np.arange(3, dtype=">i2"), np.arange(3, dtype=np.longdouble)):
