@@ -45,6 +45,8 @@ CACHE_LINE = 64
 SET_SPAN = 1024
 # An array of more bytes comes from farther away, where four sets cost less than lines that are left out.
 NEAR_BYTES = 1 << 20
+# The same of kernels that step over pixels, whose tiles have more inputs, where a first-level cache has few ways.
+STEPPED_BYTES = 4 << 20
 
 
 class Walk(NamedTuple):
@@ -185,7 +187,7 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: int = NEAR_BYTES) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
@@ -198,6 +200,8 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int) -> int:
         Bytes of one element.
     near : int
         Bytes of an array up to which room may be more than a sixteenth.
+    crowded : int
+        Bytes of an array up to which pixels do not share four sets of a first-level cache.
 
     Returns
     -------
@@ -218,7 +222,7 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int) -> int:
     # Where it comes from beyond the second-level cache, every byte counts. 24 channels of bytes fill whole vectors by themselves, 3 doubles none.
     if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near) or (nbytes == 24 and channels in (3, 24)):
         return channels
-    if pitch % (SET_SPAN if pixels * pitch <= NEAR_BYTES else 2 * SET_SPAN) == 0:
+    if pitch % (SET_SPAN if pixels * pitch <= crowded else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, hosted, on, padded
-from nd4jlike import geometry
+from nd4jlike import depthwise, geometry
 from nd4jlike.kernels import cpu, dispatch
 from reference import accumulate, depthwise_float, out_size, same_padding
 from shared import conformance
@@ -909,11 +909,19 @@ def test_d11_pixels_of_large_arrays_have_no_room_to_begin_with_a_line(dtype):
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
-    """D11: a pitch that is a multiple of 2 KiB, of 1 KiB in arrays of up to 1 MiB, gets one more line."""
-    plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=(2, 1), data_format=data_format)
-    for batch, width, pitches in ((1, 32, (272, 272)), (1, 33, (256, 272)), (2, 32, (256, 272)), (3, 32, (256, 256))):
-        d = plan.input_descriptor((batch, 32, width, 256) if data_format == "NHWC" else (batch, 256, 32, width))
-        assert tuple(each.strides[data_format.index("W")] for each in (d, plan.output_descriptor(d))) == pitches
+    """D11: of 1 KiB in arrays of up to 1 MiB (up to 4 MiB by a step of 2 or more, where the first-level cache has 8 ways or fewer), gets one more line."""
+    sizes = ((1, 32, 32), (1, 32, 33), (2, 32, 32), (3, 32, 32), (3, 32, 42), (3, 32, 43))
+    for stride, ways, found in ((1, 8, (272, 256, 256, 256, 256, 256)), ((2, 1), 12, (272, 256, 256, 256, 256, 256)), ((2, 1), 8, (272,) * 5 + (256,))):
+        before = depthwise._assume_ways(ways)
+        try:
+            plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=stride, data_format=data_format)
+            for (batch, height, width), pitch in zip(sizes, found, strict=True):
+                d = plan.input_descriptor((batch, height, width, 256) if data_format == "NHWC" else (batch, 256, height, width))
+                assert d.strides[data_format.index("W")] == pitch
+                half = plan.output_descriptor(d)
+                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and ways == 12) else 272)
+        finally:
+            depthwise._assume_ways(before)
     assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
 
 

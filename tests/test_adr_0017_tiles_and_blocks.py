@@ -563,6 +563,26 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
         assert got[0] == got[1]
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("size", [(9, 9), (9, 10), (4, 11), (3, 12), (2, 9), (1, 9), (12, 8), (7, 17)])
+def test_d10_four_sets_and_a_step_of_2(isa, side, size):
+    """D10: four sets (1 KiB), 3x3 and a step of 2, with vectors of 32 bytes and more than 4 outputs in a row: 2 rows and 2 columns at a time."""
+    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, 256), (3, 3, 256, 1), (256,))))
+    got = []
+    for count, padding in product((12, 8), ("same", "valid", (2, 1))):
+        with ways(count):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=2, padding=padding, isa=isa)
+            shape = plan.output_descriptor(plan.input_descriptor(values.shape)).shape if min(size) >= 3 or padding != "valid" else None
+            if shape is None:
+                continue
+            out = guarded_array(np.full(shape, 7, np.float32), side)
+            plan(at_address(values, 256, 4, side), out)
+            got.append((padding, out.tobytes()))
+            assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa == "avx2" and shape[2] > 4)
+    assert len(set(got)) * 2 == len(got)
+
+
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")
 def test_d10_the_ways_of_this_machine():
     """D10: where the first-level cache has 8 ways or fewer, as the processor describes it."""

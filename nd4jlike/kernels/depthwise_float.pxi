@@ -47,6 +47,7 @@ cdef extern from "taps.h" nogil:
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
+    const OneTile small_tiles[2]
     const bint DOUBLES
     const OneTile general_tiles[4][2][13]
     int where_of(const Tile *tile, int columns)
@@ -201,6 +202,14 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     )
 
 
+cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether four sets of a first-level cache have no room for the inputs of a tile of 4 columns, but for one of 2."""
+    return (
+        problem.sets == 4 and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
+        and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
+    )
+
+
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded
@@ -275,6 +284,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or general or double or job.fetches)
     )
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
+    if VECTOR_BYTES == 32:
+        if has_small_tiles(job, problem):
+            job.split, job.line = False, &small_tiles[0]
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = (
@@ -575,6 +587,9 @@ cdef void run_image(
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
                         parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
+                        if VECTOR_BYTES == 32:
+                            if whole and job.line == &small_tiles[0] and places[i].whole != NULL:
+                                parts = job.columns // SPLIT_TILE
                         run_tiles(
                             &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
                             blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,

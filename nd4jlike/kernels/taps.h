@@ -522,6 +522,15 @@ TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32
 TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
 static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
 
+/* 2 rows and columns of 3x3 by steps of 2: places inside, and at the edges. */
+#if VECTOR_BYTES == 32
+TILE(small_inside, 2, 0, 3, 2, SPLIT_TILE, INSIDE, FLOAT32)
+TILE(small_edges, 2, 0, 3, 2, SPLIT_TILE, EDGES, FLOAT32)
+static const OneTile small_tiles[EDGES + 1] = {small_inside, small_edges};
+#else
+static const OneTile small_tiles[EDGES + 1] = {NULL};
+#endif
+
 /* By taps. */
 #if VECTOR_BYTES == 64
 IMAGE_TILE(image_3, 3)
