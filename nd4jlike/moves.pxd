@@ -39,8 +39,8 @@ cdef struct Nest:
     int depth
     # The loop whose cells are neighbours in the source and become a column; -1 for runs.
     int fast
-    # Bytes of one cell, or run.
-    Py_ssize_t width
+    # Bytes of one cell, or run; of the same in the source, which are others where elements are converted.
+    Py_ssize_t width, read
     # Where it starts, in bytes.
     Py_ssize_t source, target
     # Bytes to write for each run, where they are more: the others are filled.
@@ -54,6 +54,8 @@ cdef struct Nest:
 cdef struct Plan:
     int count
     Py_ssize_t bytes
+    # Whether elements are to be converted that are in another order in the target: `follow` does not do that.
+    bint turns
     Nest nests[PLANNED_NESTS]
 
 
@@ -76,6 +78,6 @@ cdef void all_of(Box *box, const Layout *layout) noexcept nogil
 cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
                const Fill *fill, const Change *change) noexcept nogil
 
-# Plan the move of all elements between two layouts of one shape and item size, and follow the plan: the same as `move` of all of them.
+# Plan the move of all elements between two layouts of one shape, and follow the plan: the same as `move` of all of them.
 cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target_layout) noexcept nogil
-cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil
+cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill, const Change *change) noexcept nogil

@@ -26,9 +26,9 @@ cdef extern from "cpu.h" nogil:
 
 cdef enum:
     MAX_LEVELS = 2 * MAX_BLOCKS + 1
-    # Elements that are converted in one go: they, and what they become, stay in a near cache.
-    CHUNK = 8192
     LINE = 64
+    # Narrow elements, between their conversion and their move: they, and what is read or written with them, stay in a near cache.
+    SCRATCH_BYTES = 1 << 16
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
     # Steps of so many bytes are gone over several times.
@@ -40,6 +40,8 @@ cdef enum:
     SCATTERED_BYTES = 1 << 16
     # A part of a first-level cache.
     BIT_BYTES = 1 << 13
+    # Runs that are converted past the caches, which begin and end anywhere.
+    LONG_BYTES = 1 << 12
     # A line of each of so many rows stays in a first-level cache, twice.
     SHARED_ROWS = 256
 
@@ -121,6 +123,8 @@ cdef struct Ends:
     const Fill *fill
     # Of the elements that are moved.
     Py_ssize_t bytes
+    # What they become; read where the widths of a nest differ.
+    const Change *change
 
 
 cdef struct Job:
@@ -276,29 +280,41 @@ cdef void run(const Job *job, const Nest *given) noexcept nogil:
     """Move, or fill, what a nest of loops goes over."""
     cdef Nest nest
     cdef Loop loop
+    cdef bint converts
     cdef int i, last
     nest.filling = given.filling
     nest.source, nest.target = 0 if given.filling else given.source, given.target
     nest.width = job.target.itemsize
+    nest.read = nest.width if given.filling else job.source.itemsize
+    converts = nest.read != nest.width
     nest.fast = -1
     simplify(&nest, given)
     last = nest.depth - 1
     nest.room = 0
     if last >= 0:
         loop = nest.loops[last]
-        if loop.room > loop.extent:
+        if loop.room > loop.extent and not converts:
             nest.fast = dense_source(&nest, last)
             if nest.fast < 0 and (loop.source == nest.width or loop.extent == 1) and loop.target == nest.width and loop.room - loop.extent <= FILLED_COLUMNS:
                 # A run, and after it the fill.
                 nest.room = loop.room * nest.width
                 nest.width *= loop.extent
+                nest.read = nest.width
                 last -= 1
-        elif loop.source == loop.target == nest.width:
+        elif loop.source == nest.read and loop.target == nest.width:
+            if loop.room > loop.extent:
+                fill_rest(job, &nest, last)
             # Cells that stay side by side are one, wider.
             nest.width *= loop.extent
+            nest.read *= loop.extent
             last -= 1
     nest.depth = last + 1
-    if last >= 0 and nest.loops[last].target == nest.width and nest.room == 0:
+    if converts and job.plan is not NULL and nest.width < LINE * job.target.itemsize:
+        # Short runs that go on where elements are wide.
+        for i in range(nest.depth):
+            if (nest.loops[i].source == nest.read) if nest.read > nest.width else (nest.loops[i].target == nest.width):
+                job.plan.turns = True
+    elif last >= 0 and nest.loops[last].target == nest.width and nest.room == 0 and not converts:
         nest.fast = dense_source(&nest, last)
     for i in range(nest.depth):
         if nest.loops[i].room > nest.loops[i].extent and (nest.fast < 0 or i < last):
@@ -340,6 +356,7 @@ cdef void fill_rest(const Job *job, const Nest *nest, int at) noexcept nogil:
     rest.filling = True
     rest.room = 0
     rest.source = 0
+    rest.read = rest.width
     rest.fast = -1
     rest.target += rest.loops[at].extent * rest.loops[at].target
     rest.loops[at].extent = rest.loops[at].room = rest.loops[at].room - rest.loops[at].extent
@@ -496,7 +513,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
 
 
 cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
-    """Runs that stay as they are."""
+    """Runs that stay as they are, or whose elements are converted."""
     cdef Py_ssize_t index[MAX_LOOPS]
     cdef const char *source = (<const char *> ends.fill.cells if nest.filling else ends.source) + nest.source
     cdef char *target = ends.target + nest.target
@@ -504,10 +521,10 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *along = &one
     cdef const Loop *across = &one
     cdef Py_ssize_t strip, wide, at
-    cdef bint stream
+    cdef bint stream, converts = nest.read != nest.width
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
-    if nest.depth == 0 and nest.room == 0:
+    if nest.depth == 0 and nest.room == 0 and not converts:
         memcpy(target, source, <size_t> nest.width)
         return
     # The loop that is fastest in the source, and the one that is fastest in the target. Streams that are far apart at both ends are no faster than one.
@@ -543,7 +560,9 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
             runs.ahead = runs.ahead or ends.bytes > choices.near // 2 or (along.target % LINE == 0 and along.target <= 8 * LINE)
     # What is read here and there and written in one place goes past the caches, and so do lines that are read in order.
     stream = ends.bytes > choices.streamed
-    if along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):
+    if converts:
+        stream = stream and nest.width >= LONG_BYTES
+    elif along.target == nest.width and nest.width in (LINE // 4, LINE // 2, LINE):
         stream = stream and across.source == nest.width and across.target % LINE == 0 and across.extent * nest.width % LINE == 0
     else:
         stream = stream and along.target % LINE == 0 and across.target == nest.width and nest.width * RUNS_AT_ONCE % LINE == 0
@@ -553,8 +572,11 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
             runs.source, runs.target = source + at * along.source, target + at * along.target
             runs.inner = min(strip, along.extent - at)
             # Other loops may lead anywhere.
-            runs.stream = stream and <uintptr_t> runs.target % LINE == 0
-            ends.table.copy(&runs)
+            runs.stream = stream and (converts or <uintptr_t> runs.target % LINE == 0)
+            if converts:
+                ends.table.convert[ends.change.conversion](&runs, ends.change.scale, ends.change.zero_point)
+            else:
+                ends.table.copy(&runs)
             at += strip
         if not advance(nest, index, outer, inner, &source, &target):
             break
@@ -622,23 +644,28 @@ cdef void walk_all(Job *job) noexcept nogil:
     walk(job, &nest, 0, job.source.offset * job.source.itemsize, job.target.offset * job.target.itemsize)
 
 
-cdef void move_bits(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
-                    const Fill *fill, Py_ssize_t bytes) noexcept nogil:
-    """What `move` does where the bits stay; item sizes are equal. `bytes`: of the elements."""
-    cdef Ends ends = Ends(table, source, target, fill, bytes)
+cdef void move_box(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+                   const Fill *fill, Py_ssize_t bytes, const Change *change) noexcept nogil:
+    """What `move` does where the bits stay, or where elements are converted that are in the same order at both ends. `bytes`: of the elements."""
+    cdef Ends ends = Ends(table, source, target, fill, bytes, change)
     cdef Job job
     job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, box, fill is not NULL, &ends, NULL
     walk_all(&job)
 
 
-cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target_layout) noexcept nogil:
+cdef void plan_box(Plan *plan, const Layout *source_layout, const Layout *target_layout, const Box *box, bint fills) noexcept nogil:
     cdef Job job
+    job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, box, fills, NULL, plan
+    plan.count = 0
+    plan.turns = False
+    plan.bytes = max(whole_blocks(source_layout), whole_blocks(target_layout)) * max(source_layout.itemsize, target_layout.itemsize)
+    walk_all(&job)
+
+
+cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target_layout) noexcept nogil:
     cdef Box box
     all_of(&box, target_layout)
-    job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, &box, target_layout.block_count > 0, NULL, plan
-    plan.count = 0
-    plan.bytes = max(whole_blocks(source_layout), whole_blocks(target_layout)) * target_layout.itemsize
-    walk_all(&job)
+    plan_box(plan, source_layout, target_layout, &box, target_layout.block_count > 0)
 
 
 cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
@@ -657,8 +684,8 @@ cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
     return first.extent if plan.count > 1 else 1
 
 
-cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill) noexcept nogil:
-    cdef Ends ends = Ends(table, source, target, fill, plan.bytes)
+cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill, const Change *change) noexcept nogil:
+    cdef Ends ends = Ends(table, source, target, fill, plan.bytes, change)
     cdef Nest nest
     cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > choices.near // 2 else 1
     cdef int i
@@ -677,27 +704,46 @@ cdef void follow(const Plan *plan, const MoveTable *table, const char *source, c
 
 cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
                const Fill *fill, const Change *change) noexcept nogil:
-    cdef Py_ssize_t bytes = target_layout.itemsize
+    cdef Py_ssize_t bytes = max(source_layout.itemsize, target_layout.itemsize)
     cdef int axis
+    cdef Plan plan
     for axis in range(target_layout.rank):
         bytes *= box.end[axis] - box.first[axis]
-    if change is NULL:
-        move_bits(table, source_layout, source, target_layout, target, box, fill, bytes)
+    plan.turns = False
+    if change is not NULL:
+        plan_box(&plan, source_layout, target_layout, box, False)
+    if plan.turns:
+        convert(table, source_layout, source, target_layout, target, box, fill, bytes, change)
     else:
-        convert(table, source_layout, source, target_layout, target, box, fill, change)
+        move_box(table, source_layout, source, target_layout, target, box, fill, bytes, change)
+
+
+cdef bint begins_blocks(const Layout *layout, const Box *box) noexcept nogil:
+    cdef int axis
+    for axis in range(layout.rank):
+        if box.first[axis] % block_product(layout, axis):
+            return False
+    return True
+
+
+cdef Py_ssize_t room_for(const Layout *layout, const Box *box) noexcept nogil:
+    """Cells of the blocks that a box lies in; of the box itself where it begins within one."""
+    cdef bint whole = begins_blocks(layout, box)
+    cdef Py_ssize_t product = 1
+    cdef int axis
+    for axis in range(layout.rank):
+        product *= round_up(box.end[axis] - box.first[axis], block_product(layout, axis) if whole else 1)
+    return product
 
 
 cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t itemsize) noexcept nogil:
-    """Lay the elements of a box out densely, axes in the memory order of `like`, as a layout of the whole shape; in its blocks where the box has whole ones."""
+    """Lay the elements of a box out densely, axes in the memory order of `like`, as a layout of the whole shape; in its blocks where there is room for them."""
     cdef Py_ssize_t run = 1, block
-    cdef bint whole = True
+    cdef bint whole = begins_blocks(like, box) and room_for(like, box) <= SCRATCH_BYTES // itemsize
     cdef int i, axis
     layout.rank = like.rank
     layout.itemsize = itemsize
     layout.offset = 0
-    for axis in range(like.rank):
-        block = block_product(like, axis)
-        whole = whole and box.first[axis] % block == 0 and box.end[axis] % block == 0
     layout.block_count = like.block_count if whole else 0
     for i in range(layout.block_count):
         layout.block_axes[i], layout.block_sizes[i] = like.block_axes[i], like.block_sizes[i]
@@ -709,46 +755,79 @@ cdef void dense(Layout *layout, const Layout *like, const Box *box, Py_ssize_t i
         layout.shape[axis] = like.shape[axis]
         layout.strides[axis] = run
         layout.offset -= run * (box.first[axis] // block)
-        run *= (box.end[axis] - box.first[axis]) // block
+        run *= round_up(box.end[axis] - box.first[axis], block) // block
+
+
+cdef Py_ssize_t larger_block(const Layout *one, const Layout *other, int axis) noexcept nogil:
+    return max(block_product(one, axis), block_product(other, axis))
+
+
+cdef int slowest(const Layout *layout, const Box *box, const Layout *other) noexcept nogil:
+    """The slowest axis of which a box has more than a block of this layout and of another one; more than an element for NULL; -1 where there is none."""
+    cdef int i, axis
+    for i in range(layout.rank):
+        axis = layout.axes[i]
+        if box.end[axis] - box.first[axis] > (1 if other is NULL else larger_block(layout, other, axis)):
+            return axis
+    return -1
+
+
+cdef Py_ssize_t run_of_half(const Layout *layout, const Box *box, int half) noexcept nogil:
+    """Bytes that lie together, more or less, where a box is cut in the middle of axis `half`."""
+    cdef Py_ssize_t run = layout.itemsize, block
+    cdef int i, axis
+    for i in range(layout.block_count):
+        run *= layout.block_sizes[i]
+    for i in range(layout.rank - 1, -1, -1):
+        axis = layout.axes[i]
+        block = block_product(layout, axis)
+        run *= round_up(box.end[axis] - box.first[axis], block) // block
+        if axis == half:
+            break
+    return run // 2
 
 
 cdef void convert(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
-                  const Fill *fill, const Change *change) noexcept nogil:
-    """Halve a box until it has up to CHUNK elements."""
+                  const Fill *fill, Py_ssize_t bytes, const Change *change) noexcept nogil:
+    """Halve a box until there is room for what is narrow in the order, and the blocks, of what is wide. What lies together stays so for as long as it can."""
+    cdef bint widens = source_layout.itemsize < target_layout.itemsize
+    cdef const Layout *wide = target_layout if widens else source_layout
+    cdef Py_ssize_t itemsize = min(source_layout.itemsize, target_layout.itemsize), half, block
+    cdef int axis, other
     cdef Box part = box[0]
-    cdef Py_ssize_t count = 1, extent, half, block
-    cdef int i, axis, slowest = -1
-    cdef bint whole = False
-    for i in range(target_layout.rank):
-        axis = target_layout.axes[i]
-        extent = box.end[axis] - box.first[axis]
-        count *= extent
-        # Blocks stay whole while they can.
-        if not whole and extent > 1 and (slowest < 0 or extent > block_product(target_layout, axis)):
-            whole, slowest = extent > block_product(target_layout, axis), axis
-    if count <= CHUNK:
-        if count > 0:
-            convert_chunk(table, source_layout, source, target_layout, target, box, count, fill, change)
+    axis = slowest(source_layout, box, target_layout)
+    other = slowest(target_layout, box, source_layout)
+    if axis < 0 or (other >= 0 and run_of_half(source_layout, box, other) > run_of_half(target_layout, box, axis)):
+        axis = other
+    if axis < 0:
+        axis = slowest(target_layout, box, NULL)
+    if axis < 0 or room_for(wide, box) <= SCRATCH_BYTES // itemsize:
+        convert_part(table, source_layout, source, target_layout, target, box, fill, bytes, change)
         return
-    half = (box.end[slowest] - box.first[slowest] + 1) // 2
-    block = block_product(target_layout, slowest)
+    half = (box.end[axis] - box.first[axis] + 1) // 2
+    block = larger_block(source_layout, target_layout, axis)
+    if box.end[axis] - box.first[axis] > block:
+        half = max(half, block)
     if half >= block:
-        half -= (box.first[slowest] + half) % block
-    part.end[slowest] = box.first[slowest] + half
-    convert(table, source_layout, source, target_layout, target, &part, fill, change)
-    part.first[slowest] = part.end[slowest]
-    part.end[slowest] = box.end[slowest]
-    convert(table, source_layout, source, target_layout, target, &part, fill, change)
+        half -= (box.first[axis] + half) % block
+    part.end[axis] = box.first[axis] + half
+    convert(table, source_layout, source, target_layout, target, &part, fill, bytes, change)
+    part.first[axis] = part.end[axis]
+    part.end[axis] = box.end[axis]
+    convert(table, source_layout, source, target_layout, target, &part, fill, bytes, change)
 
 
-cdef void convert_chunk(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
-                        Py_ssize_t count, const Fill *fill, const Change *change) noexcept nogil:
-    """Collect the elements, convert them, put them in their places."""
-    cdef float before[CHUNK]
-    cdef float after[CHUNK]
+cdef void convert_part(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
+                       const Fill *fill, Py_ssize_t bytes, const Change *change) noexcept nogil:
+    """What is narrow goes by way of scratch: what is wide is read, or written, once."""
+    cdef char room[SCRATCH_BYTES + LINE]
+    cdef char *scratch = room + (LINE - <uintptr_t> room % LINE)
     cdef Layout layout
-    dense(&layout, target_layout, box, source_layout.itemsize)
-    move_bits(table, source_layout, source, &layout, <char *> before, box, NULL, 0)
-    table.convert[change.conversion](before, after, count, change.scale, change.zero_point)
-    layout.itemsize = target_layout.itemsize
-    move_bits(table, &layout, <const char *> after, target_layout, target, box, fill, 0)
+    if source_layout.itemsize < target_layout.itemsize:
+        dense(&layout, target_layout, box, source_layout.itemsize)
+        move_box(table, source_layout, source, &layout, scratch, box, NULL, 0, NULL)
+        move_box(table, &layout, scratch, target_layout, target, box, fill, bytes, change)
+    else:
+        dense(&layout, source_layout, box, target_layout.itemsize)
+        move_box(table, source_layout, source, &layout, scratch, box, NULL, bytes, change)
+        move_box(table, &layout, scratch, target_layout, target, box, fill, 0, NULL)

@@ -125,7 +125,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     if parts <= 1 and call.plans and bits == 0:
 
         with nogil:
-            follow(&call.plan, table, source.buffer.data, target.buffer.data, &zeros)
+            follow(&call.plan, table, source.buffer.data, target.buffer.data, &zeros, &call.change)
 
     else:
         start(call, table, source, target, bits, parts)
@@ -187,9 +187,8 @@ cdef _Call planned(ShapeDescriptor x, ShapeDescriptor out, object layout, object
     call.scale, call.zero_point, call.padding_value = scale, zero_point, padding_value
     span(x, call.x_span)
     span(call.target, call.out_span)
-    if call.change.conversion < 0:
-        plan_all(&call.plan, &x.layout, &call.target.layout)
-        call.plans = call.plan.count <= PLANNED_NESTS
+    plan_all(&call.plan, &x.layout, &call.target.layout)
+    call.plans = call.plan.count <= PLANNED_NESTS and not call.plan.turns
     return call
 
 
@@ -221,7 +220,7 @@ cdef class _Move:
 
         with nogil:
             if end == 0 and self.call.plans:
-                follow(&self.call.plan, self.table, source_data, target_data, fill)
+                follow(&self.call.plan, self.table, source_data, target_data, fill, change)
             else:
                 all_of(&box, target)
                 if end > 0:

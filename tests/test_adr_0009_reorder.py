@@ -19,6 +19,8 @@ from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors,
 ISAS = dispatch.available()
 every_isa = pytest.mark.parametrize("isa", ISAS)
 isas = st.sampled_from(ISAS)
+# What float32 is converted to and from, integers to themselves.
+CONVERSIONS = {"float16": {}, "bfloat16": {}, "int8": {"scale": 1}}
 
 
 @contextmanager
@@ -402,8 +404,8 @@ def test_d7_codes(isa, scale, zero):
     np.testing.assert_array_equal(nd.reorder(codes, "a", dtype="float32", **options).to_numpy(), expected)
 
 
-@given(pairs(), st.sampled_from(["float16", "bfloat16", "int8"]), st.booleans(), isas)
-def test_d7_conversions_between_any_layouts(pair, narrow, widen, isa):
+@given(pairs(), st.sampled_from(["float16", "bfloat16", "int8"]), st.booleans(), isas, st.sampled_from(((1 << 20, 1 << 26), (1, 1))))
+def test_d7_conversions_between_any_layouts(pair, narrow, widen, isa, machine):
     """D7: to int8, and padding and tails by default; D6 between any layouts."""
     names = (narrow, "float32") if widen else ("float32", narrow)
     source, target = (d.astype(name) for d, name in zip(pair, names, strict=True))
@@ -413,7 +415,8 @@ def test_d7_conversions_between_any_layouts(pair, narrow, widen, isa):
     x = nd.NdArray(source)
     x.fill_padding(0)
     x[...] = numbers if names[0] != "int8" else (numbers * 4 - 3).astype(np.int8)
-    y = nd.reorder(x, target, isa=isa, **options)
+    with caches(*machine):
+        y = nd.reorder(x, target, isa=isa, **options)
     assert y.check_padding(-3 if names[1] == "int8" else 0)
     got = y.to_numpy().astype(np.float32)
     np.testing.assert_array_equal(got, numbers if names[1] != "int8" else numbers * 4 - 3)
@@ -462,14 +465,53 @@ def test_d8_nothing_outside_is_touched(isa, side):
 @pytest.mark.parametrize("side", SIDES)
 def test_d8_conversions_stay_inside(isa, side):
     """D8: No byte outside the buffers is touched by conversions."""
-    for count in (1, 3, 15, 16, 17, 33):
-        values = np.arange(count, dtype=np.float32)
-        for narrow, options in (("float16", {}), ("bfloat16", {}), ("int8", {"scale": 1})):
+    for count, near in product((1, 3, 15, 16, 17, 33, 63, 64, 65, 129, 1500, 5003), (1 << 20, 1)):
+        values = np.arange(count, dtype=np.float32) % 128
+        for narrow, options in CONVERSIONS.items():
             layout = nd.ShapeDescriptor(narrow, "c", (count,))
             out = nd.NdArray(layout, guarded(count * layout.itemsize, side))
-            nd.reorder(guarded_array(values, side), "a", out=out, isa=isa, **options)
             back = nd.NdArray(nd.ShapeDescriptor("float32", "c", (count,)), guarded(count * 4, side))
-            assert (nd.reorder(out, "a", out=back, isa=isa, **options).to_numpy() == values).all()
+            with caches(near, near):
+                nd.reorder(guarded_array(values, side), "a", out=out, isa=isa, **options)
+                assert (nd.reorder(out, "a", out=back, isa=isa, **options).to_numpy() == values).all()
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d8_conversions_of_rows_stay_inside(isa, side):
+    """D8: No byte outside the buffers is touched, nor between the rows of `out`, by conversions of runs of any length."""
+    for run, rows in product((1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 511, 512, 513, 1100), (1, 5, 70)):
+        values = (np.arange(rows * (run + 3), dtype=np.float32) % 251 - 125).reshape(rows, run + 3)
+        for narrow, options in CONVERSIONS.items():
+            for one, other in (("float32", narrow), (narrow, "float32")):
+                source = guarded_array(values.astype("float32" if one == "bfloat16" else one), side)
+                if one == "bfloat16":
+                    source = nd.reorder(source, "ab", dtype=one)
+                layout = nd.ShapeDescriptor.from_tag((rows, run), "ab", other, (0, 2))
+                out = nd.NdArray(layout, guarded(layout.allocLength() * layout.itemsize, side))
+                np.frombuffer(out.buffer, np.uint8)[:] = 99
+                with caches(1, 1) if rows == 5 else caches(1 << 20, 1 << 26):
+                    nd.reorder(source[:, 2 : run + 2], "ab", out=out, isa=isa, **options)
+                cells = words(out).reshape(rows, run + 2)
+                assert (cells[:, run:] == int.from_bytes(b"\x63" * layout.itemsize)).all()
+                assert (out.to_numpy().astype(np.float32) == values[:, 2 : run + 2]).all(), (run, rows, one, other)
+
+
+@pytest.mark.parametrize("machine", [(1 << 18, 1 << 30), (1 << 18, 1)])
+@every_isa
+def test_d7_conversions_beyond_their_scratch(isa, machine):
+    """D7, D6: between any layouts, of more elements than what is narrow has room for on its way."""
+    for shape in ((2, 64, 1500), (3, 17, 5003), (1, 300, 400), (2, 5, 30000), (70000, 2, 1)):
+        numbers = np.random.default_rng(0).integers(-100, 100, shape).astype(np.float32)
+        for tags_ in (*permutations(("abc", "acb", "aBc8b", "aBc16b"), 2), ("aBc8b", "aBc8b"), ("abc", "ABc16b4a"), ("ABc4a16b", "acb")):
+            for narrow, options in CONVERSIONS.items():
+                with caches(*machine):
+                    x = nd.reorder(nd.reorder(numbers, tags_[0]), tags_[1], dtype=narrow, padding_value=3, isa=isa, **options)
+                    y = nd.reorder(nd.reorder(x, tags_[0]), tags_[1], dtype="float32", padding_value=5, isa=isa, **options)
+                assert (x.to_numpy().astype(np.float32) == numbers).all(), (shape, tags_, narrow)
+                assert (y.to_numpy() == numbers).all(), (shape, tags_, narrow)
+                assert x.check_padding(3)
+                assert y.check_padding(5)
 
 
 @pytest.mark.parametrize("shape", [(3, 40, 60, 61), (1, 1_000_003), (70, 9, 8, 400), (2, 1_300_000, 1)])

@@ -67,5 +67,5 @@ cdef struct MoveTable:
     void (*copy)(const Runs *runs) noexcept nogil
     # Before others may see what was stored past the caches.
     void (*settle)() noexcept nogil
-    # `count` dense numbers; code = round(number / scale) + zero_point.
-    void (*convert[CONVERSIONS])(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil
+    # Runs of numbers, `bytes` of the target; without fill. code = round(number / scale) + zero_point.
+    void (*convert[CONVERSIONS])(const Runs *runs, float scale, int zero_point) noexcept nogil

@@ -11,6 +11,7 @@ include "simd.pxi"
 
 cdef extern from "tiles.h" nogil:
     const int PIECE
+    void copy_piece(char *target, const char *source, int bytes, bint stream)
     void copy_run(char *target, const char *source, Py_ssize_t bytes)
     void touch(const char *line)
     void touch_far(const char *line)

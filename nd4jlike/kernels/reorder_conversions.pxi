@@ -1,14 +1,19 @@
-# Conversions between float32 and something narrower, of dense numbers.
+# Conversions between float32 and something narrower.
 
 cdef extern from "tiles.h" nogil:
     ctypedef unsigned short vhalves
-    ctypedef signed char vi8
     vhalves half_of_f32(vf32 value)
     vf32 f32_of_half(vhalves half)
     vhalves brain_of_f32(vf32 value)
     vf32 f32_of_brain(vhalves brain)
-    vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
-    vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point)
+    vi16 splat_i16(int value)
+    vbytes order_of(int steps)
+    vbytes quantized(const float *source, vf32 scale, vi16 zero_point, vbytes order)
+    vf32 dequantized(const signed char *source, vf32 scale, vi32 zero_point)
+
+cdef enum:
+    # Short runs are collected, and what goes past the caches is converted, so many numbers at a time.
+    TOGETHER = 512
 
 # What float32 is converted to and from: bits of float16, bits of bfloat16, int8.
 ctypedef unsigned short half
@@ -20,82 +25,118 @@ ctypedef fused narrower:
     brain
     code
 
+cdef struct Scale:
+    vf32 step
+    vi32 zero_point
+    vi16 zero_words
+    vbytes order
 
-cdef inline void narrow(const float *source, narrower *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    """Dense float32 numbers to half as many bits, or a quarter."""
-    cdef vf32 steps = splat_f32(scale), low = splat_f32(-128 - zero_point), high = splat_f32(127 - zero_point)
-    cdef vi32 zero = splat_i32(zero_point)
-    cdef vhalves halves
-    cdef vi8 codes
-    cdef Py_ssize_t i = 0, some
-    while i < count:
-        some = min(count - i, LANES)
+
+cdef inline void convert_block(const char *source, char *target, const Scale *scale, bint widens, const narrower *kind) noexcept nogil:
+    """VECTOR_BYTES numbers; `kind` is not read."""
+    cdef int i
+    if narrower is code and not widens:
+        (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.zero_words, scale.order)
+        return
+    for i in range(4):
         if narrower is code:
-            codes = quantized(load_f32(source + i, some), steps, low, high, zero)
-            if some == LANES:
-                (<vi8 *> (target + i))[0] = codes
+            store_f32(<float *> target + i * LANES, dequantized(<const signed char *> source + i * LANES, scale.step, scale.zero_point), LANES)
+        elif narrower is half:
+            if widens:
+                store_f32(<float *> target + i * LANES, f32_of_half((<const vhalves *> source)[i]), LANES)
             else:
-                copy_run(<char *> (target + i), <const char *> &codes, some)
+                (<vhalves *> target)[i] = half_of_f32(load_f32(<const float *> source + i * LANES, LANES))
         else:
-            if narrower is half:
-                halves = half_of_f32(load_f32(source + i, some))
+            if widens:
+                store_f32(<float *> target + i * LANES, f32_of_brain((<const vhalves *> source)[i]), LANES)
             else:
-                halves = brain_of_f32(load_f32(source + i, some))
-            if some == LANES:
-                (<vhalves *> (target + i))[0] = halves
-            else:
-                copy_run(<char *> (target + i), <const char *> &halves, some * 2)
-        i += LANES
+                (<vhalves *> target)[i] = brain_of_f32(load_f32(<const float *> source + i * LANES, LANES))
 
 
-cdef inline void widen(const narrower *source, float *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    """And back."""
-    cdef vf32 steps = splat_f32(scale)
-    cdef vi32 zero = splat_i32(zero_point)
-    cdef vhalves halves
-    cdef vi8 codes
-    cdef Py_ssize_t i = 0, some
-    memset(&halves, 0, sizeof(halves))
-    memset(&codes, 0, sizeof(codes))
-    while i < count:
-        some = min(count - i, LANES)
-        if narrower is code:
-            if some == LANES:
-                codes = (<const vi8 *> (source + i))[0]
-            else:
-                copy_run(<char *> &codes, <const char *> (source + i), some)
-            store_f32(target + i, dequantized(codes, steps, zero), some)
-        else:
-            if some == LANES:
-                halves = (<const vhalves *> (source + i))[0]
-            else:
-                copy_run(<char *> &halves, <const char *> (source + i), some * 2)
-            if narrower is half:
-                store_f32(target + i, f32_of_half(halves), some)
-            else:
-                store_f32(target + i, f32_of_brain(halves), some)
-        i += LANES
+cdef void gather(char *target, Py_ssize_t to, const char *source, Py_ssize_t step, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil:
+    """Runs, from one distance to another."""
+    cdef Runs runs
+    runs.source, runs.target, runs.bytes, runs.outer, runs.inner = source, target, bytes, 1, count
+    runs.source_outer = runs.target_outer = runs.room = 0
+    runs.source_inner, runs.target_inner = step, to
+    runs.fill = NULL
+    runs.ahead = runs.stream = runs.far = False
+    copy(&runs)
 
 
-cdef void to_half(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    narrow(<const float *> source, <half *> target, count, scale, zero_point)
+cdef inline void convert_runs(const Runs *runs, float step, int zero_point, bint widens, const narrower *kind) noexcept nogil:
+    """Blocks, the last one of a run over others, or over several short runs that are collected before; `kind` is not read."""
+    cdef char before[TOGETHER * 4]
+    cdef char room[TOGETHER * 4 + LINE_BYTES]
+    cdef char *after = room + (LINE_BYTES - <uintptr_t> room % LINE_BYTES)
+    cdef Py_ssize_t read = sizeof(narrower) if widens else sizeof(float), written = sizeof(float) if widens else sizeof(narrower)
+    cdef Py_ssize_t count = runs.bytes // written, all, some, at, i, j, k, together = 1
+    cdef const char *source
+    cdef const char *numbers
+    cdef char *target
+    cdef char *place
+    cdef bint stream
+    cdef Scale scale
+    scale.step, scale.zero_point, scale.zero_words, scale.order = splat_f32(step), splat_i32(zero_point), splat_i16(zero_point), order_of(1)
+    for i in range(runs.outer):
+        j = 0
+        while j < runs.inner:
+            source = numbers = runs.source + i * runs.source_outer + j * runs.source_inner
+            target = runs.target + i * runs.target_outer + j * runs.target_inner
+            some = all = count
+            stream = runs.stream and <uintptr_t> target % <size_t> written == 0
+            if count < VECTOR_BYTES:
+                together = min(TOGETHER // count, runs.inner - j)
+                some = all = (together * count + VECTOR_BYTES - 1) // VECTOR_BYTES * VECTOR_BYTES
+                memset(before + together * count * read, 0, <size_t> ((all - together * count) * read))
+                gather(before, count * read, source, runs.source_inner, count * read, together)
+                numbers = before
+            elif runs.ahead and count <= TOGETHER:
+                at = 0
+                while at < count * 4:
+                    touch((source + RUNS_AHEAD * runs.source_inner if not widens else target + RUNS_AHEAD * runs.target_inner) + at)
+                    at += LINE_BYTES
+            elif stream:
+                # To where lines are whole.
+                some = TOGETHER + <Py_ssize_t> (-<uintptr_t> target % LINE_BYTES // <size_t> written)
+            at = 0
+            while at < all:
+                place = after if count < VECTOR_BYTES or (stream and at > 0 and some == TOGETHER) else target + at * written
+                k = 0
+                while k < some:
+                    convert_block(numbers + (at + min(k, some - VECTOR_BYTES)) * read, place + min(k, some - VECTOR_BYTES) * written, &scale, widens, kind)
+                    k += VECTOR_BYTES
+                if count >= VECTOR_BYTES and place == after:
+                    k = 0
+                    while k < TOGETHER * written:
+                        copy_piece(target + at * written + k, after + k, LINE_BYTES, True)
+                        k += LINE_BYTES
+                at += some
+                some = min(TOGETHER, all - at)
+            if count < VECTOR_BYTES:
+                gather(target, runs.target_inner, after, count * written, count * written, together)
+            j += together
 
 
-cdef void from_half(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    widen(<const half *> source, <float *> target, count, scale, zero_point)
+cdef void to_half(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[half](runs, scale, zero_point, False, NULL)
 
 
-cdef void to_brain(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    narrow(<const float *> source, <brain *> target, count, scale, zero_point)
+cdef void from_half(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[half](runs, scale, zero_point, True, NULL)
 
 
-cdef void from_brain(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    widen(<const brain *> source, <float *> target, count, scale, zero_point)
+cdef void to_brain(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[brain](runs, scale, zero_point, False, NULL)
 
 
-cdef void to_codes(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    narrow(<const float *> source, <code *> target, count, scale, zero_point)
+cdef void from_brain(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[brain](runs, scale, zero_point, True, NULL)
 
 
-cdef void from_codes(const void *source, void *target, Py_ssize_t count, float scale, int zero_point) noexcept nogil:
-    widen(<const code *> source, <float *> target, count, scale, zero_point)
+cdef void to_codes(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[code](runs, scale, zero_point, False, NULL)
+
+
+cdef void from_codes(const Runs *runs, float scale, int zero_point) noexcept nogil:
+    convert_runs[code](runs, scale, zero_point, True, NULL)

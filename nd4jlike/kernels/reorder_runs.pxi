@@ -1,7 +1,6 @@
 # Runs that stay as they are: cells, pieces of a line, anything longer, and runs with fill after them.
 
 cdef extern from "tiles.h" nogil:
-    void copy_piece(char *target, const char *source, int bytes, bint stream)
     void copy_halves(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void copy_quarters(char *target, Py_ssize_t column, const char *source, Py_ssize_t row)
     void stream_parts(int bytes, char *target, Py_ssize_t column, const char *source, Py_ssize_t row, Py_ssize_t ahead)

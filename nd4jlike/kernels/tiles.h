@@ -602,17 +602,28 @@ WORD void move_few(int width, int room, const char *const *rows, ptrdiff_t offse
 #endif
 }
 
-/* round(value / scale) + zero_point, saturated; low and high are -128 and 127 without the zero point, and NaN counts as 0. */
-WORD vi8 quantized(vf32 value, vf32 scale, vf32 low, vf32 high, vi32 zero_point)
+/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `order` is order_of(1). */
+WORD vbytes quantized(const float *source, vf32 scale, vi16 zero_point, vbytes order)
 {
-    /* 1.5 * 2**23: one unit in the last place of the sum is 1, so the addition itself rounds, and the low mantissa bits are the integer. */
-    const vf32 magic = splat_f32(12582912.0f);
-    vf32 ratio = value / scale;
-    ratio = (vf32)((vi32)ratio & (vi32)(ratio == ratio));
-    vi32 code = (vi32)(at_most_f32(at_least_f32(ratio, low), high) + magic) - (vi32)magic + zero_point;
-    return narrow_i32(code);
+    vi32 steps[QUADS];
+    _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
+    {
+        vf32 ratio = load_f32(source + i * LANES, LANES) / scale;
+        ratio = (vf32)((vi32)ratio & (vi32)(ratio == ratio));
+        /* What is below all integers becomes the least one. */
+        steps[i] = round_f32(at_most_f32(ratio, splat_f32(512.0f)));
+    }
+    return in_order(pack_i16(add_saturated_i16(pack_i32(steps[0], steps[1]), zero_point), add_saturated_i16(pack_i32(steps[2], steps[3]), zero_point)), order);
 }
 
-WORD vf32 dequantized(vi8 code, vf32 scale, vi32 zero_point) { return __builtin_convertvector((cells_of(code, code) >> 16) - zero_point, vf32) * scale; }
+WORD vf32 dequantized(const int8_t *source, vf32 scale, vi32 zero_point)
+{
+    const vi8 code = *(const vi8 *)source;
+#if VECTOR_BYTES == 32
+    return __builtin_convertvector((vi32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)code)) - zero_point, vf32) * scale;
+#else
+    return __builtin_convertvector((cells_of(code, code) >> 16) - zero_point, vf32) * scale;
+#endif
+}
 
 #endif
