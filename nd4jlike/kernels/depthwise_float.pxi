@@ -63,7 +63,7 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
-    # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared.
+    # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes from two blocks on.
     PIXEL_BYTES = 256
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines; and where those decide: vectors are
     # lines, there are so few products, and tiles share inputs.
@@ -297,7 +297,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
     job.pixel = (
         general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
-        and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL and job.channels * job.itemsize >= PIXEL_BYTES
+        and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL
+        and (job.blocks > 1 if VECTOR_BYTES == 32 else job.channels * job.itemsize >= PIXEL_BYTES)
     )
     # Nor do tiles find what they share in the first-level cache where all of it falls into two sets.
     if problem.sets == 2 and problem.element == FLOAT32 and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3:
@@ -343,6 +344,10 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         and job.down.step == job.across.step == 1 and job.across.outputs > WIDE_TILE
     ):
         least = ALIGNED_LINES
+    if VECTOR_BYTES == 32:
+        # The first block and the last one would be calls of their own.
+        if job.pixel:
+            return ALIGNS_NONE
     for i in range(3):
         pitches |= problem.x_strides[i] | problem.y_strides[i]
     if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
@@ -425,6 +430,9 @@ cdef Py_ssize_t find_places(
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
         done[0] += places.count * job.columns
+        if VECTOR_BYTES == 32:
+            if job.pixel:
+                places.stored, places.count = <int> places.count, 1
         if done[0] >= outputs:
             phase[0] += 1
             done[0] = 0
