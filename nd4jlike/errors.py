@@ -57,6 +57,13 @@ class ShapeStatus(IntFlag):
         -------
         ShapeStatus
             `ShapeStatus.OK` for no details.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeStatus
+        >>> status = ShapeStatus.with_details({ShapeStatus.INCORRECT_SHAPE: "shape=(-1,)"})
+        >>> status == ShapeStatus.INCORRECT_SHAPE, status.explain()
+        (True, 'INCORRECT_SHAPE: extents are 0 or more; shape=(-1,)')
         """
         if not details:
             return cls.OK
@@ -78,6 +85,12 @@ class ShapeStatus(IntFlag):
         -------
         str
             One line for each broken rule.
+
+        Examples
+        --------
+        >>> from nd4jlike import ShapeStatus
+        >>> ShapeStatus(0).explain(), ShapeStatus.INCORRECT_SHAPE.explain()
+        ('OK: no rule is broken', 'INCORRECT_SHAPE: extents are 0 or more')
         """
         details: dict[ShapeStatus, str] = getattr(self, "_details", {})
         lines = []
@@ -104,7 +117,17 @@ _RULES = {
 
 
 class Nd4jLikeError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base of every error that this library raises on purpose.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> try:
+    ...     nd.zeros((2, 3))[0, 3]
+    ... except nd.Nd4jLikeError as error:
+    ...     print(type(error).__name__)
+    OutOfRangeError
+    """
 
 
 class LayoutError(Nd4jLikeError, ValueError):
@@ -121,6 +144,15 @@ class LayoutError(Nd4jLikeError, ValueError):
     ----------
     status : ShapeStatus
         The broken rules, `ShapeStatus.OK` where the rule is none of a descriptor's.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> try:
+    ...     nd.zeros((-1,))
+    ... except nd.LayoutError as error:
+    ...     print(error.status.name, "-", error)
+    INCORRECT_SHAPE - axis 0 has extent -1, extents are 0 or more: shape=(-1,)
     """
 
     def __init__(self, message: str, status: ShapeStatus = ShapeStatus.OK) -> None:
@@ -132,23 +164,62 @@ class LayoutError(Nd4jLikeError, ValueError):
 
 
 class OutOfRangeError(Nd4jLikeError, IndexError):
-    """An index outside the shape."""
+    """An index outside the shape.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.ShapeDescriptor("int8", "c", (2, 3)).offset_of((0, 3))
+    Traceback (most recent call last):
+    nd4jlike.errors.OutOfRangeError: index (0, 3) is outside the shape (2, 3): one index 0 <= i < extent for each axis
+    """
 
 
 class UnsupportedLayoutError(Nd4jLikeError, BufferError):
-    """A layout that a protocol or library cannot express without a copy."""
+    """A layout that a protocol or library cannot express without a copy.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> memoryview(nd.reorder(nd.zeros((1, 8)), "aB8b"))
+    Traceback (most recent call last):
+    nd4jlike.errors.UnsupportedLayoutError: the buffer protocol carries strides, not the inner blocks of ...
+    """
 
 
 class DTypeError(Nd4jLikeError, TypeError):
-    """An element type that is unknown here, or that the operation does not take."""
+    """An element type that is unknown here, or that the operation does not take.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> nd.zeros(2, "complex64")
+    Traceback (most recent call last):
+    nd4jlike.errors.DTypeError: no element type 'complex64': it must be one of ...
+    """
 
 
 class IsaError(Nd4jLikeError, RuntimeError):
-    """An instruction set that was asked for and cannot be used; names what can."""
+    """An instruction set that was asked for and cannot be used; names what can.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd, numpy as np
+    >>> nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), "float32"), isa="mmx")
+    Traceback (most recent call last):
+    nd4jlike.errors.IsaError: isa='mmx': unknown; available: ...
+    """
 
 
 class MissingLibraryError(Nd4jLikeError, ImportError):
-    """An optional library that is not installed; says what to install."""
+    """An optional library that is not installed; says what to install.
+
+    Examples
+    --------
+    >>> import nd4jlike as nd
+    >>> issubclass(nd.MissingLibraryError, ImportError)
+    True
+    """
 
 
 class _NoInterfaceError(UnsupportedLayoutError, AttributeError):
