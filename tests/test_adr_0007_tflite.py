@@ -122,6 +122,13 @@ def test_d23_int8_behind_dequantize_is_what_the_interpreter_makes(scales, zero_p
     assert np.array_equal(layer.weights.reshape(tiny.weights.shape), interpreter.get_tensor(WEIGHTS))
 
 
+def test_d23_a_bias_behind_dequantize():
+    """D23: a constant behind DEQUANTIZE is dequantized: scales along its first axis."""
+    tiny = tiny_models.depthwise("float32")
+    tiny_models.dequantized(tiny, BIAS, {"dtype": "int8", "values": [1, 2, 3], "scales": [0.5, 0.25, 2], "zero_points": [0, 4, 1], "axis": 0})
+    assert layer_of(tiny).bias.tolist() == [0.5, -0.5, 4]
+
+
 def test_d23_multiplier_from_the_shapes():
     """D23: the multiplier follows from the shapes; an option that contradicts them is refused."""
     tiny = tiny_models.depthwise(multiplier=2)
@@ -176,8 +183,10 @@ def test_d25_element_types(dtype):
     """D25: what a plan cannot compute is refused, naming the layer: element types."""
     tiny = tiny_models.depthwise()
     tiny.graph.tensors[INPUT].type = tiny_models.TYPES[dtype]
-    with pytest.raises(DTypeError, match=rf"depthwise layer 0/0 \(output\): input {dtype.upper()}, .* supported are all FLOAT32, all INT8, all UINT8,"):
-        layer_of(tiny)
+    for _ in ("the input alone", "the output too"):
+        with pytest.raises(DTypeError, match=rf"depthwise layer 0/0 \(output\): input {dtype.upper()}, .* supported are all FLOAT32, all INT8, all UINT8,"):
+            layer_of(tiny)
+        tiny.graph.tensors[OUTPUT].type = tiny_models.TYPES[dtype]
 
 
 def test_d25_hybrid():
@@ -245,6 +254,10 @@ def bend_rank(tiny):
     tiny.graph.tensors[INPUT].shape = [5, 6, 3]
 
 
+def bend_output_rank(tiny):
+    tiny.graph.tensors[OUTPUT].shape = [5, 6, 3]
+
+
 def bend_one_input(tiny):
     tiny.layer.inputs = [INPUT]
 
@@ -266,6 +279,7 @@ def bend_one_input(tiny):
         (bend_bias_shape, r"bias of shape \(2,\) for 3 output channels"),
         (bend_input_channels, "2 channels of input, 3 of weights, 3 of output"),
         (bend_rank, r"input \(5, 6, 3\), weights \(1, 3, 3, 3\)"),
+        (bend_output_rank, r"output \(5, 6, 3\); \[N, H, W, C\]"),
         (bend_one_input, "it takes an input, weights and an optional bias"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -326,15 +340,15 @@ def test_d26_damaged_anywhere():
 
 
 def bend_tensor_index(tiny):
-    tiny.layer.inputs = [INPUT, 17, BIAS]
+    tiny.layer.inputs = [INPUT, 4, BIAS]
 
 
 def bend_code_index(tiny):
-    tiny.layer.opcodeIndex = 9
+    tiny.layer.opcodeIndex = 1
 
 
 def bend_buffer_index(tiny):
-    tiny.graph.tensors[WEIGHTS].buffer = 9
+    tiny.graph.tensors[WEIGHTS].buffer = 3
 
 
 def bend_short_constant(tiny):
@@ -350,7 +364,7 @@ def bend_negative_shape(tiny):
 
 
 def bend_input_index(tiny):
-    tiny.graph.inputs = [40]
+    tiny.graph.inputs = [4]
 
 
 def bend_subgraphs(tiny):
@@ -364,13 +378,13 @@ def bend_distant_buffer(tiny):
 @pytest.mark.parametrize(
     ("bend", "message"),
     [
-        (bend_tensor_index, "operator 0/0 names tensor 17 of 4"),
-        (bend_code_index, "operator 0/0 has code 9 of 1"),
-        (bend_buffer_index, "tensor 0/1 is in buffer 9 of 3"),
+        (bend_tensor_index, "operator 0/0 names tensor 4 of 4"),
+        (bend_code_index, "operator 0/0 has code 1 of 1"),
+        (bend_buffer_index, "tensor 0/1 is in buffer 3 of 3"),
         (bend_short_constant, r"tensor 0/1 \(weights\) of shape \(1, 3, 3, 3\) has 26 of 27 bytes"),
         (bend_huge_shape, rf".* has 27 of {3 * (2**31 - 1) ** 2} bytes"),
         (bend_negative_shape, r"tensor 0/0 \(input\) has shape \(1, -2, 6, 3\)"),
-        (bend_input_index, "input 0 is tensor 40 of 4"),
+        (bend_input_index, "input 0 is tensor 4 of 4"),
         (bend_subgraphs, "it has no subgraph"),
         (bend_distant_buffer, "buffer 1 ends at byte 2199023255552 of"),
     ],
@@ -416,7 +430,7 @@ def test_d1_import_is_light():
     assert done.stdout == "set()\n"
 
 
-PAD = [(0, 0), (1, 2), (0, 3), (0, 0)]
+PAD = [(0, 0), (1, 2), (2, 3), (0, 0)]
 
 
 def padded(dtype="int8", amounts=PAD, value=None, **options):
@@ -431,11 +445,11 @@ def test_d27_pad(dtype, value):
     tiny = padded(dtype, value=value)
     (layer,) = depthwise_layers(tiny_models.pack(tiny.model))
     assert (layer.input, layer.padding, layer.input_shape) == (INPUT, "valid", (1, 11, 10, 5))
-    assert layer.pad == Pad(tiny.small, ((1, 2), (0, 3)))
+    assert layer.pad == Pad(tiny.small, ((1, 2), (2, 3)))
     fused = layer.fused()
-    assert (fused.input, fused.padding, fused.input_shape, fused.pad) == (tiny.small, ((1, 2), (0, 3)), (1, 8, 7, 5), None)
+    assert (fused.input, fused.padding, fused.input_shape, fused.pad) == (tiny.small, ((1, 2), (2, 3)), (1, 8, 5, 5), None)
     assert fused.fused() is fused
-    x = np.random.default_rng(0).integers(-9, 9, (1, 8, 7, 5)).astype(dtype)
+    x = np.random.default_rng(0).integers(-9, 9, (1, 8, 5, 5)).astype(dtype)
     pad = np.pad(x, PAD, constant_values=3 if dtype == "int8" else 0)
     assert np.allclose(fused.plan()(x).to_numpy(), layer.plan()(pad).to_numpy(), rtol=1e-5, atol=1e-5)
     if dtype == "int8":
@@ -458,7 +472,9 @@ def bent(what):
     if what == "computed":
         tiny.graph.tensors[pad.inputs[1]].buffer = 0
     elif what == "negative":
-        tiny.model.buffers[tiny.graph.tensors[pad.inputs[1]].buffer].data = np.array([[0, 0], [-1, 4], [0, 3], [0, 0]], np.int32).view(np.uint8).reshape(-1)
+        tiny.model.buffers[tiny.graph.tensors[pad.inputs[1]].buffer].data = np.array([[0, 0], [-1, 4], [2, 3], [0, 0]], np.int32).view(np.uint8).reshape(-1)
+    elif what == "shape":
+        tiny.graph.tensors[pad.inputs[1]].shape = [2, 4]
     elif what == "scale":
         tiny.graph.tensors[tiny.small].quantization.scale = np.array([0.06], np.float32)
     elif what == "type":
@@ -471,7 +487,7 @@ def bent(what):
     return tiny
 
 
-@pytest.mark.parametrize("what", ["same", "value", "channels", "batch", "computed", "negative", "scale", "type", "inputs", "mirror"])
+@pytest.mark.parametrize("what", ["same", "value", "channels", "batch", "computed", "negative", "shape", "scale", "type", "inputs", "mirror"])
 def test_d27_other_pads(what):
     """D27: `layer.pad` tells of a PAD that pads height and width by constants before a VALID layer, and of no other."""
     (layer,) = depthwise_layers(tiny_models.pack(bent(what).model))
