@@ -127,6 +127,13 @@ def test_d23_a_bias_behind_dequantize():
     tiny = tiny_models.depthwise("float32")
     tiny_models.dequantized(tiny, BIAS, {"dtype": "int8", "values": [1, 2, 3], "scales": [0.5, 0.25, 2], "zero_points": [0, 4, 1], "axis": 0})
     assert layer_of(tiny).bias.tolist() == [0.5, -0.5, 4]
+    for axis in (1, -1):
+        tiny.graph.tensors[-1].quantization.quantizedDimension = axis
+        with pytest.raises(LayoutError, match=rf"3 scales along axis {axis} of shape \(3,\)"):
+            layer_of(tiny)
+    tiny.graph.tensors[-1].quantization = None
+    with pytest.raises(LayoutError, match="DEQUANTIZE of INT8 without a scale"):
+        layer_of(tiny)
 
 
 def test_d23_multiplier_from_the_shapes():
@@ -258,6 +265,15 @@ def bend_output_rank(tiny):
     tiny.graph.tensors[OUTPUT].shape = [5, 6, 3]
 
 
+def bend_other_options(tiny):
+    names = tiny_models.schema()
+    tiny.layer.builtinOptionsType, tiny.layer.builtinOptions = names.BuiltinOptions.Conv2DOptions, names.Conv2DOptionsT()
+
+
+def bend_no_weights(tiny):
+    tiny.layer.inputs = [INPUT, -1, BIAS]
+
+
 def bend_one_input(tiny):
     tiny.layer.inputs = [INPUT]
 
@@ -280,6 +296,8 @@ def bend_one_input(tiny):
         (bend_input_channels, "2 channels of input, 3 of weights, 3 of output"),
         (bend_rank, r"input \(5, 6, 3\), weights \(1, 3, 3, 3\)"),
         (bend_output_rank, r"output \(5, 6, 3\); \[N, H, W, C\]"),
+        (bend_other_options, "it has no DepthwiseConv2DOptions"),
+        (bend_no_weights, "it takes an input, weights and an optional bias"),
         (bend_one_input, "it takes an input, weights and an optional bias"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
