@@ -71,25 +71,23 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
 cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
     """Whether strides let two elements share a cell, so that writing to one would write to another."""
     cdef Layout layout
-    cdef Py_ssize_t reach = 1, stride, extent
-    cdef int i, k
+    cdef Py_ssize_t last = 1, extent, stride  # `last`: offset of the last cell of the faster axes
+    cdef int i
     if is_run(given, False):
         return False
     layout = given[0]
     for i in range(layout.block_count):
-        reach *= layout.block_sizes[i]
+        last *= layout.block_sizes[i]
+    last -= 1
     order_by_strides(&layout)
     for i in range(layout.rank - 1, -1, -1):
-        extent = layout.padded_shape[layout.axes[i]]
-        for k in range(layout.block_count):
-            if layout.block_axes[k] == layout.axes[i]:
-                extent //= layout.block_sizes[k]
+        extent = layout.padded_shape[layout.axes[i]] // block_product(&layout, layout.axes[i])
         if extent > 1:
             stride = layout.strides[layout.axes[i]]
             stride = -stride if stride < 0 else stride
-            if stride < reach:
+            if stride <= last:
                 return True
-            reach = stride * extent
+            last += stride * (extent - 1)
     return False
 
 
@@ -148,7 +146,7 @@ cdef int export_buffer(Buffer buffer, ShapeDescriptor descriptor, bint readonly,
     view.itemsize = layout.itemsize
     view.len = layout.length * layout.itemsize
     view.readonly = readonly
-    view.ndim = layout.rank
+    view.ndim = layout.rank if flags & PyBUF_ND else 1  # without a shape they are bytes in a row
     view.format = <char *> format if flags & PyBUF_FORMAT else NULL
     view.shape = numbers if flags & PyBUF_ND else NULL
     view.strides = numbers + layout.rank if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL

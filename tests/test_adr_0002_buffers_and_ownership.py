@@ -118,6 +118,28 @@ def test_d2_asarray():
             nd.asarray(obj, copy=False, **kw)
 
 
+class _View(ctypes.Structure):
+    """`Py_buffer`."""
+
+    _fields_ = (
+        [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int)]
+        + [("ndim", ctypes.c_int), ("format", ctypes.c_char_p)]
+        + [(name, ctypes.c_void_p) for name in ("shape", "strides", "suboffsets", "internal")]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3, 4)])
+def test_d8_bytes_without_a_shape(shape):
+    """D8: Who asks for no shape gets one run of bytes, without axes, as from a memoryview: readers of `ndim` look for that many extents."""
+    x, view = nd.zeros(shape), _View()
+    for flags in (0, 1, 4):  # PyBUF_SIMPLE, PyBUF_WRITABLE, PyBUF_FORMAT
+        assert ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(x), ctypes.byref(view), flags) == 0
+        assert (view.ndim, view.shape, view.strides, view.len) == (1, None, None, x.nbytes)
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    with pytest.raises(UnsupportedLayoutError, match="contiguous"):
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(nd.zeros((2, 3))[:, :2]), ctypes.byref(view), 0)
+
+
 def test_d7_what_is_no_array():
     """D7: A failing operation raises an error of this library: rows of different lengths make no array."""
     for make in (nd.array, nd.asarray, nd.zeros_like, lambda rows: nd.reorder(rows, "ab")):
@@ -264,6 +286,25 @@ def test_d4_shared_cells():
     assert windows.readonly
     with pytest.raises(LayoutError, match="read-only"):
         windows[...] = 1
+
+
+@given(st.data())
+def test_d4_parts_of_dense_arrays_have_cells_of_their_own(data):
+    """D4: read-only is one whose strides let two elements share a cell; those of a part of an array, whatever its steps, do not."""
+    shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    dense = np.zeros(shape, np.int8, order=data.draw(st.sampled_from("CF"))).transpose(data.draw(st.permutations(range(len(shape)))))
+    part = dense[data.draw(keys_of(dense.shape))]
+    if isinstance(part, np.ndarray):
+        assert not nd.asarray(part).readonly
+        assert not nd.from_dlpack(part).readonly
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(-7, 7)), max_size=3))
+def test_d4_cells_that_are_shared(axes):
+    """D4: An array is read-only if its strides let two elements share a cell: whichever those are."""
+    view = np.lib.stride_tricks.as_strided(np.zeros(64, np.int8)[32:], *zip(*axes, strict=True)) if axes else np.zeros((), np.int8)
+    places = [sum(i * step for i, (_, step) in zip(index, axes, strict=True)) for index in np.ndindex(view.shape)]
+    assert nd.asarray(view).readonly or len(set(places)) == len(places)
 
 
 @given(padded_descriptors(NUMPY_DTYPES), st.data())
