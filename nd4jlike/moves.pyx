@@ -63,6 +63,9 @@ cdef struct Choices:
     bint fetches_near
     # A cache has few places for lines at equal distances: nothing is fetched for squares that are far apart at both ends.
     bint few_places
+    # But for the next ones of whole lines; beyond this many bytes through strips, of cells of four bytes and more, and both ends.
+    bint next_places
+    Py_ssize_t next_strips
     # Past the caches go single lines, not pairs, of cells up to so many bytes: nchw to nhwc; back, and runs.
     Py_ssize_t single_columns, single_rows
     # Runs are fetched ahead where they lie farther apart than this.
@@ -82,6 +85,8 @@ cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
     choices.shared_strips = streamed // 3 if small else PY_SSIZE_T_MAX
     choices.strip_row = (4 if small else 16) * LINE
     choices.few_places = not deep
+    choices.next_places = small
+    choices.next_strips = streamed // 3 if small else PY_SSIZE_T_MAX
     choices.single_rows = 0 if deep else 8
     choices.single_columns = 2 if small else choices.single_rows
     choices.followed = -1 if deep or small else 4 * LINE
@@ -111,8 +116,8 @@ cdef struct Squares:
     Py_ssize_t rows, columns
     bint downwards
     Next next
-    # Whether what is written is fetched beside that.
-    bint targets
+    # Whether what is written is fetched beside that; whether the next square is, though it is far away at both ends.
+    bint targets, follows
 
 
 # What nests are run on.
@@ -390,8 +395,10 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     """
     cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, column_bytes = down.room * width, strip, lines
-    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep, crowded
-    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING, False)
+    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep, crowded, rows
+    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING, False, False)
+    cdef bint beyond = bytes > choices.next_strips
+    cdef bint follows = choices.next_places and far and whole and (beyond or width > 2) and min(size_of(down.source), across.target) > LINE
     if down.room > down.extent:
         squares.columns = FILLED_COLUMNS
     if down.room > down.extent:
@@ -408,7 +415,9 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     lines = 4 if whole else 8
     crowded = not whole and width > (2 if gathers else 1) and bytes > choices.shared_strips
     deep = crowded or (choices.strips and far and (whole or bytes > 2 * choices.near))
-    if gathers and deep and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
+    if gathers and (deep or (follows and beyond and width > 2)) and down.extent >= 3 * line // 2 and across.extent >= 4 * line:
+        if follows:
+            strip, squares.follows = 8 * BIT_BYTES, True
         squares.columns = 4 * line if crowded else max(lines, strip // (column_bytes * line)) * line
         squares.next = COLUMNS
     elif gathers and far and whole and choices.few_places:
@@ -422,7 +431,8 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         squares.columns = line
         squares.rows = max(FILLED_COLUMNS if whole else LINE, strip // row_bytes // LINE * LINE)
         # Rows of 8 or 16 columns have loops of their own.
-        if (choices.strips or crowded or (far and whole and row_bytes >= choices.strip_row)) and across.extent >= 2 * line and across.extent > 16 and width > 1:
+        rows = choices.strips or crowded or (far and whole and row_bytes >= choices.strip_row and not (follows and (width == 2 or not beyond)))
+        if rows and across.extent >= 2 * line and across.extent > 16 and width > 1:
             strip = 4 * line if crowded else min(16, max(lines, (strip if choices.strips else 8 * BIT_BYTES) // (row_bytes * line))) * line
             if (deep or not choices.strips) and down.source == row_bytes and strip * row_bytes <= choices.near:
                 squares.rows = strip
@@ -431,6 +441,7 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
             elif whole:
                 squares.columns = max(line, min(2 * line, 32))
         squares.downwards = squares.next == NOTHING
+        squares.follows = follows
     return squares
 
 
@@ -468,7 +479,12 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         fetches = far or ends.bytes > choices.near // 2 or (ends.bytes > SCATTERED_BYTES and across.target == LINE // 2 and down.source % LINE != 0)
     patch.ahead_row, patch.ahead_step = nest.width, across.target
     # Where a smaller cache has few places for lines at equal distances, what is fetched for squares is in the way; prefetchers follow sixteen rows.
-    if not (scattered or (apart and choices.few_places and not squares.targets)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
+    if squares.follows:
+        if squares.next == ROWS:
+            patch.ahead_target = 2 * LINE - 1
+        else:
+            patch.ahead_source = line * down.source if squares.downwards else LINE
+    elif not (scattered or (apart and choices.few_places and not squares.targets)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
             patch.ahead_target = 2 * LINE - 1
