@@ -1326,7 +1326,7 @@ cdef tuple scan(const Layout *layout, bint skip_units):
                 return f"axis {axis} has stride {first}, its inner blocks are a run of {inner_run(layout)}", 0
         elif layout.strides[axis] < reach:
             return f"axis {axis} has stride {layout.strides[axis]}, axis {inner} spans {layout.strides[inner]} * {inner_extent} = {reach}", 0
-        elif layout.strides[axis] != layout.strides[inner] * layout.shape[inner]:
+        elif layout.strides[axis] != reach:
             even = False
         started = True
         inner = axis

@@ -741,6 +741,8 @@ def test_d20_other_arguments():
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((2, 4),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=((0, 0),)), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), inner_blocks=8), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor("int8", "c", (1,), inner_blocks=((0, 1),) * 33), ShapeStatus.INCORRECT_BLOCKS),
+        (lambda: ShapeDescriptor("int8", "c", (1,), inner_blocks=((0, 2**32), (0, 2**31))), ShapeStatus.INCORRECT_BLOCKS),
         (lambda: ShapeDescriptor.from_tag((1, 17), "aB8b", paddings=(0, 4), padding_offsets=(0, 4)), ShapeStatus.INCORRECT_PADDING),
         (lambda: ShapeDescriptor("float32", "c", (1, 2), paddings=(1, 1), padding_offsets=(1, 1)), ShapeStatus.OUT_OF_BUFFER),
         (lambda: ShapeDescriptor("float32", "c", (2,), (1,), paddings=(1,), padding_offsets=(1,)), ShapeStatus.OUT_OF_BUFFER),
@@ -818,6 +820,8 @@ def test_d2_elements_that_share_cells_are_not_equally_spaced():
     assert (one.ews, one.is_contiguous) == (5, True)
     for channels in (16, 17):  # whole blocks, and a tail
         assert ShapeDescriptor.from_tag((2, channels, 3, 3), "nChw8c").is_contiguous == (channels == 16)
+    assert not ShapeDescriptor.from_tag((2, 16, 3, 3), "nChw8c").subarray((..., slice(0, 2))).is_contiguous
+    assert ShapeDescriptor("int8", "c", (3,), inner_blocks=((0, 1),) * 32).is_contiguous
 
 
 def test_libnd4j_conformance():
