@@ -15,12 +15,12 @@ from nd4jlike.ndarray import _like as laid_out_like
 from nd4jlike.ndarray import _unwritten as unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    _Shape = int | Sequence[int]
-    _Sizes = Sequence[int] | None
+    _Shape = int | Iterable[int]
+    _Sizes = int | Iterable[int] | None
     _DTypeLike = npt.DTypeLike | dtypes.BFloat16
 
 __all__ = [

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, reject
+from hypothesis import assume, example, given, reject
 from hypothesis import strategies as st
 
 import nd4jlike as nd
@@ -174,6 +174,7 @@ def test_d7_everything_lies_in_the_allocation(d):
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(-9, 9)), min_size=1, max_size=3), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=3)
 )
+@example(axes=[(17, 3)], blocks=[(0, 8)])
 def test_d7_the_span_of_any_strides(axes, blocks):
     """D7: `offset_of(index) < span_length()` for every index, and no more, where blocks overlap or run backwards, too."""
     shape, strides = zip(*axes, strict=True)
