@@ -73,6 +73,8 @@ def create(
     ------
     LayoutError
         See `ShapeDescriptor.paddedBufferDescriptor`.
+    DTypeError
+        For an unknown element type.
 
     Examples
     --------
@@ -107,6 +109,11 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
     -------
     NdArray
 
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `create`.
+
     Examples
     --------
     >>> import nd4jlike as nd
@@ -133,6 +140,11 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
     Returns
     -------
     NdArray
+
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `create`.
 
     Examples
     --------
@@ -165,6 +177,13 @@ def full(
     -------
     NdArray
 
+    Raises
+    ------
+    LayoutError
+        As for `create`.
+    DTypeError
+        For an unknown element type, and a value of another kind.
+
     Examples
     --------
     >>> import nd4jlike as nd
@@ -193,6 +212,11 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, padd
     Returns
     -------
     NdArray
+
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `create`.
 
     Examples
     --------
@@ -268,6 +292,11 @@ def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     NdArray
         Dense where `x` is a part of a bigger buffer, reversed or broadcast.
 
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `asarray`.
+
     Examples
     --------
     >>> import nd4jlike as nd
@@ -290,6 +319,11 @@ def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     Returns
     -------
     NdArray
+
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `asarray`.
 
     Examples
     --------
@@ -316,6 +350,13 @@ def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArr
     -------
     NdArray
 
+    Raises
+    ------
+    LayoutError
+        As for `asarray`.
+    DTypeError
+        As for `asarray`, and for a value of another kind.
+
     Examples
     --------
     >>> import nd4jlike as nd
@@ -340,6 +381,11 @@ def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     Returns
     -------
     NdArray
+
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `asarray`.
 
     Examples
     --------
@@ -374,7 +420,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     DTypeError
         For element types that are not in the table; with `dtype`, NumPy's other byte orders and its long double are converted.
     LayoutError
-        For memory that is not aligned to its element type.
+        For memory that is not aligned to its element type, and rows of different lengths.
 
     Examples
     --------
@@ -419,6 +465,11 @@ def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
     -------
     NdArray
         It shares no memory with `obj`.
+
+    Raises
+    ------
+    LayoutError, DTypeError
+        As for `asarray`.
 
     Examples
     --------

@@ -463,6 +463,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         str
             A line for each topic.
 
+        Raises
+        ------
+        LayoutError, DTypeError, UnsupportedLayoutError
+            For an input that a call would refuse.
+
         Examples
         --------
         >>> import numpy as np, nd4jlike as nd

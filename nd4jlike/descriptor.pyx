@@ -1127,6 +1127,13 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         -------
         ShapeDescriptor
 
+        Raises
+        ------
+        DTypeError
+            For an unknown element type.
+        LayoutError
+            Where the buffer outgrows the machine word in bytes.
+
         Examples
         --------
         >>> from nd4jlike import ShapeDescriptor

@@ -442,6 +442,17 @@ cdef class NdArray(_Operators):
     def to_device(self, device, *, stream=None):
         """Give the array itself: there is no other device.
 
+        Parameters
+        ----------
+        device : str
+            ``"cpu"``.
+        stream : None
+            There are none.
+
+        Returns
+        -------
+        NdArray
+
         Raises
         ------
         UnsupportedLayoutError
@@ -863,6 +874,20 @@ cdef class NdArray(_Operators):
     def swapaxes(self, axis1, axis2):
         """Exchange two axes, as a view.
 
+        Parameters
+        ----------
+        axis1, axis2 : int
+            Negative ones count from the end.
+
+        Returns
+        -------
+        NdArray
+
+        Raises
+        ------
+        OutOfRangeError
+            For axes that are none.
+
         Examples
         --------
         >>> import nd4jlike as nd
@@ -956,6 +981,16 @@ cdef class NdArray(_Operators):
     def ravel(self, order="C"):
         """Give the elements, by default in c order, along one axis: a view where strides allow, else a dense copy, as ``reshape(-1)``.
 
+        Parameters
+        ----------
+        order : {'C', 'F', 'A', 'K'}
+            In which order, as `numpy.ravel` has it.
+
+        Returns
+        -------
+        NdArray
+            Of shape ``(size,)``.
+
         Examples
         --------
         >>> import nd4jlike as nd
@@ -967,6 +1002,16 @@ cdef class NdArray(_Operators):
     def flatten(self, order="C"):
         """Copy the elements, by default in c order, along one axis.
 
+        Parameters
+        ----------
+        order : {'C', 'F', 'A', 'K'}
+            In which order, as `numpy.ndarray.flatten` has it.
+
+        Returns
+        -------
+        NdArray
+            Of shape ``(size,)``, dense.
+
         Examples
         --------
         >>> import nd4jlike as nd
@@ -977,6 +1022,11 @@ cdef class NdArray(_Operators):
 
     def copy(self, order="K"):
         """Copy the array: a new buffer of the same layout, elements and padding alike; with an `order` other than 'K' dense.
+
+        Parameters
+        ----------
+        order : {'K', 'C', 'F', 'A'}
+            Memory order of the copy, as `numpy.copy` has it; 'K' keeps the layout.
 
         Returns
         -------
@@ -1052,6 +1102,15 @@ cdef class NdArray(_Operators):
 
     def view(self, dtype=None):
         """Read the bits of the same memory, padding included, as another element type of as many bytes.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            Default: that of the array.
+
+        Returns
+        -------
+        NdArray
 
         Raises
         ------
@@ -1133,6 +1192,11 @@ cdef class NdArray(_Operators):
     def tobytes(self, order="C"):
         """Return the bytes of the elements, by default in c order, without padding.
 
+        Parameters
+        ----------
+        order : {'C', 'F', 'A'}
+            In which order, as `numpy.ndarray.tobytes` has it.
+
         Returns
         -------
         bytes
@@ -1153,6 +1217,13 @@ cdef class NdArray(_Operators):
         ----------
         value : scalar
             Cast within its kind, as ``x[...] = value``.
+
+        Raises
+        ------
+        LayoutError
+            For an array as value, and if the array is read-only.
+        DTypeError
+            For a value of another kind.
 
         Examples
         --------

@@ -600,6 +600,12 @@ def test_d11_hosting_array(order):
         assert not host.descriptor.has_padded_buffer
 
 
+def test_d11_no_elements():
+    """D11: `hosting_array()` is the padded buffer itself: without elements there is none, so it has no cells to write to."""
+    x = nd.create((0, 3), paddings=(2, 2), padding_offsets=(1, 1))
+    assert (x.buffer.nbytes, x.hosting_array().size, x.descriptor.hosting().allocLength()) == (0, 0, 0)
+
+
 @given(descriptors, st.data())
 def test_d12_check_and_fill_padding(d, data):
     """D12: `check_padding(value)` reports every padding cell that differs, with index, offset and value; neither touches an element."""
