@@ -12,7 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import nd4jlike as nd
@@ -197,6 +197,7 @@ def test_d3_assignment_that_fails_writes_nothing():
 
 
 @given(descriptors)
+@example(ShapeDescriptor.from_tag((2, 16), "aB8b", paddings=(0, 1)))
 def test_d4_exploded(d):
     """D4: `exploded()` is the plain view: outer blocks in the order of the axes, then the inner blocks, outermost first."""
     x, _ = dirty(d)
