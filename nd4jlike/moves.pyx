@@ -6,11 +6,11 @@ handed to a kernel: a tile that changes rows into columns, or a copy of runs.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, axis_offset, block_product
-from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, RUNS_AT_ONCE, MoveTable, Patch, Runs
+from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, FROM_CODES, RUNS_AT_ONCE, MoveTable, Patch, Runs
 
 from nd4jlike.kernels import dispatch
 
@@ -669,6 +669,15 @@ cdef void move_box(const MoveTable *table, const Layout *source_layout, const ch
     walk_all(&job)
 
 
+cdef bint tails(const Layout *layout) noexcept nogil:
+    """Whether the last blocks of an axis are not whole."""
+    cdef int axis
+    for axis in range(layout.rank):
+        if layout.shape[axis] % block_product(layout, axis):
+            return True
+    return False
+
+
 cdef void plan_box(Plan *plan, const Layout *source_layout, const Layout *target_layout, const Box *box, bint fills) noexcept nogil:
     cdef Job job
     job.source, job.target, job.box, job.fills, job.ends, job.plan = source_layout, target_layout, box, fills, NULL, plan
@@ -676,6 +685,8 @@ cdef void plan_box(Plan *plan, const Layout *source_layout, const Layout *target
     plan.turns = False
     plan.bytes = max(whole_blocks(source_layout), whole_blocks(target_layout)) * max(source_layout.itemsize, target_layout.itemsize)
     walk_all(&job)
+    if source_layout.itemsize != target_layout.itemsize and tails(source_layout if source_layout.itemsize > target_layout.itemsize else target_layout):
+        plan.turns = True
 
 
 cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target_layout) noexcept nogil:
@@ -835,15 +846,30 @@ cdef void convert(const MoveTable *table, const Layout *source_layout, const cha
 
 cdef void convert_part(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,
                        const Fill *fill, Py_ssize_t bytes, const Change *change) noexcept nogil:
-    """What is narrow goes by way of scratch: what is wide is read, or written, once."""
+    """What is narrow goes by way of scratch: what is wide is read, or written, once, block tails together with the elements."""
     cdef char room[SCRATCH_BYTES + LINE]
     cdef char *scratch = room + (LINE - <uintptr_t> room % LINE)
     cdef Layout layout
-    if source_layout.itemsize < target_layout.itemsize:
-        dense(&layout, target_layout, box, source_layout.itemsize)
+    cdef Box whole = box[0]
+    cdef Fill zeros
+    cdef bint zero_tails = fill is not NULL and not (<const uint32_t *> fill.cells)[0]
+    cdef int axis
+    if source_layout.itemsize > target_layout.itemsize:
+        dense(&layout, source_layout, box, target_layout.itemsize)
+        for axis in range(layout.rank):
+            whole.end[axis] = round_up(box.end[axis], block_product(&layout, axis))
+        move_box(table, source_layout, source, &layout, scratch, &whole, NULL, bytes, change)
+        move_box(table, &layout, scratch, target_layout, target, box, fill, 0, NULL)
+        return
+    dense(&layout, target_layout, box, source_layout.itemsize)
+    for axis in range(layout.rank):
+        whole.end[axis] = round_up(box.end[axis], block_product(&layout, axis))
+        zero_tails = zero_tails and (whole.end[axis] == box.end[axis] or box.end[axis] == layout.shape[axis])
+    if zero_tails:
+        # What becomes zero.
+        fill_with(&zeros, <unsigned char> change.zero_point if change.conversion == FROM_CODES else 0, layout.itemsize)
+        move_box(table, source_layout, source, &layout, scratch, box, &zeros, 0, NULL)
+        move_box(table, &layout, scratch, target_layout, target, &whole, NULL, bytes, change)
+    else:
         move_box(table, source_layout, source, &layout, scratch, box, NULL, 0, NULL)
         move_box(table, &layout, scratch, target_layout, target, box, fill, bytes, change)
-    else:
-        dense(&layout, source_layout, box, target_layout.itemsize)
-        move_box(table, source_layout, source, &layout, scratch, box, NULL, bytes, change)
-        move_box(table, &layout, scratch, target_layout, target, box, fill, 0, NULL)

@@ -555,6 +555,23 @@ def test_d9_other_threads_run():
     assert most > 1000
 
 
+@pytest.mark.parametrize("tag", ["abc", "aBc8b", "aBc16b"])
+def test_d10_arrays_convert_with_it(tag):
+    """D10: Arrays copy blocked layouts with it, those they convert too: tails that nobody asked about stay as they are."""
+    values = np.arange(2 * 17 * 70, dtype=np.float32).reshape(2, 17, 70) % 256
+    narrow = nd.reorder(values, "abc", dtype="bfloat16")
+    wide = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, tag, "float32"))
+    wide.fill_padding(7)
+    wide[...] = narrow
+    assert wide.check_padding(7)
+    assert (wide.to_numpy() == values).all()
+    back = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, "aBc4b", "bfloat16"))
+    back.fill_padding(7)
+    back[...] = wide
+    assert back.check_padding(7)
+    assert (nd.reorder(back, "abc", dtype="float32").to_numpy() == values).all()
+
+
 @given(tagged_descriptors())
 def test_d10_arrays_copy_blocked_layouts_with_it(layout):
     """D10: Arrays copy blocked layouts with it."""
