@@ -743,8 +743,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef object _room(self, object shape, object dtype):
         """Channels that pixels are padded by."""
         batch, height, width, channels = [shape[axis] for axis in self._axes]
-        crowded = geometry.STEPPED_BYTES if max(self._stride) > 1 and nearest_cache.ways <= FEW_WAYS else geometry.NEAR_BYTES
-        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2, crowded) - channels
+        crowded, dilation = geometry.NEAR_BYTES, 1
+        if nearest_cache.ways <= FEW_WAYS:
+            crowded, dilation = geometry.STEPPED_BYTES if max(self._stride) > 1 else crowded, self._dilation[1]
+        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2, crowded, dilation) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

@@ -187,7 +187,7 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: int = NEAR_BYTES) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: int = NEAR_BYTES, dilation: int = 1) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
@@ -202,6 +202,8 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: i
         Bytes of an array up to which room may be more than a sixteenth.
     crowded : int
         Bytes of an array up to which pixels do not share four sets of a first-level cache.
+    dilation : int
+        Pixels from tap to tap; those of half SET_SPAN and more do not share sets either.
 
     Returns
     -------
@@ -222,7 +224,8 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: i
     # Where it comes from beyond the second-level cache, every byte counts. 24 channels of bytes fill whole vectors by themselves, 3 doubles none.
     if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near) or (nbytes == 24 and channels in (3, 24)):
         return channels
-    if pitch % (SET_SPAN if pixels * pitch <= crowded else 2 * SET_SPAN) == 0:
+    reach = pitch * dilation if 2 * pitch >= SET_SPAN else pitch
+    if reach % (SET_SPAN if pixels * pitch <= crowded else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
 

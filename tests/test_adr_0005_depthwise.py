@@ -925,6 +925,20 @@ def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
     assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
 
 
+def test_d11_dilated_pixels_share_no_sets():
+    """D11: there so does one of 512 bytes and more that is such a multiple times the dilation of columns."""
+    for channels, dilation, size, ways, pitch in (
+        (128, 4, 28, 8, 144), (128, 4, 28, 12, 128), (128, 4, 90, 8, 144), (128, 2, 28, 8, 144), (128, 2, 90, 8, 128), (128, (2, 1), 28, 8, 128),
+        (128, 3, 28, 8, 128), (64, 8, 28, 8, 64), (96, 8, 14, 8, 96), (192, 4, 14, 8, 208),
+    ):  # fmt: skip
+        before = depthwise._assume_ways(ways)
+        try:
+            plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), dilation=dilation)
+            assert plan.input_descriptor((1, size, size, channels)).strides[2] == pitch
+        finally:
+            depthwise._assume_ways(before)
+
+
 def test_d12_output_descriptor():
     """D12: `output_descriptor` has channels fastest and pixels as in D11; paddings that are asked for are taken as they are."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.float32), stride=2)
