@@ -583,6 +583,24 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
     assert len(set(got)) * 2 == len(got)
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("width", [64, 63, 128])
+def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width):
+    """D10: beyond the second-level cache rows of `x` whose pixels share sets (rows of a multiple of 4 KiB), 3x3 and a step of 2: the bits stay."""
+    height = cpu.caches()[0] // (width * 256)
+    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, 64), (3, 3, 64, 1), (64,))))
+    got = set()
+    for count in (12, 8):
+        with ways(count):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=2, isa=isa)
+            out = guarded_array(np.full((1, -(-height // 2), -(-width // 2), 64), 7, np.float32), side)
+            plan(at_address(values, 64, 4, side), out)
+            got.add(out.tobytes())
+            assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa == "avx2" and width != 63)
+    assert len(got) == 1
+
+
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")
 def test_d10_the_ways_of_this_machine():
     """D10: where the first-level cache has 8 ways or fewer, as the processor describes it."""

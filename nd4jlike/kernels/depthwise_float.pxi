@@ -192,6 +192,10 @@ cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) no
     return &line_tiles[element][kind][taps][0]
 
 
+cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
+    return number & -number
+
+
 cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
     return (
@@ -203,10 +207,13 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
 
 
 cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether four sets of a first-level cache have no room for the inputs of a tile of 4 columns, but for one of 2."""
+    """Whether the sets of a first-level cache that a tile of 4 rows or columns falls into have no room for its inputs, but for those of one of 2: four sets, or
+    rows in the same ones."""
+    cdef Py_ssize_t way = problem.sets * lowest_bit(job.across.x)
     return (
-        problem.sets == 4 and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
+        problem.sets > 0 and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
+        and (problem.sets == 4 or (job.split and job.down.x % way == 0))
     )
 
 
