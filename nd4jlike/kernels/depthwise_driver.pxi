@@ -592,7 +592,9 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
             return b"outputs one by one, two taps a product"
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
-        return b"rows in pairs, tiles of 4 columns" if pairs.taps < 7 or pairs.stride == 1 else b"rows in pairs, cells that slide over the columns"
+        if tile_of(&pairs) == 1:
+            return b"rows in pairs, cells that slide over the columns"
+        return b"rows in pairs, tiles of 4 columns" if tile_of(&pairs) == PAIRS_COLUMNS else b"rows in pairs, tiles of 8 columns"
     return b"four rows interleaved, four taps a product" if prepare_quads(&quads, problem) else b"through bands, two taps a product"
 
 

@@ -1,6 +1,6 @@
-# int8 and uint8 by pairs: filters of 3x3, 5x5, 7x7 and, by steps of 2, 4x4, whose channels lie side by side, one output channel each. `pairs.h` has the tile
-# and says how it works; this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters of 3x3 are windows
-# (`window.h`) on this walk.
+# int8 and uint8 by pairs: filters by steps of 1 or 2 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
+# this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters are 5x5, 7x7 and, by steps of 2, 4x4, and
+# those of 3x3 are windows (`window.h`) on this walk.
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); where windows share few inputs, outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
@@ -25,6 +25,7 @@ cdef enum:
 
 cdef extern from "window.h" nogil:
     enum:
+        PAIRS
         PAIR_BYTES
         PAIRS_COLUMNS
         SLIDES
@@ -61,8 +62,8 @@ cdef extern from "window.h" nogil:
         Py_ssize_t begin "from"
         Py_ssize_t to, least_first, largest_end, readable
         const signed char *blank
-        char *pairs[4]
-        Py_ssize_t width, cells, cells_of_one, stride, taps_down, taps_across, stride_down
+        char *pairs[8]
+        Py_ssize_t width, cells, cells_of_one, stride, taps_down, taps_across, stride_down, count, lower, weights
         const char **entries
         Py_ssize_t less
         const vbytes *twos
@@ -75,7 +76,7 @@ cdef extern from "window.h" nogil:
         vbytes y_flip, low, high, order
     ctypedef void (*PairsKernel)(PairsStrip *strip, Py_ssize_t count) noexcept nogil
     int pairs_entries(int taps)
-    PairsKernel pairs_kernel(int rescaling, int taps, int stride)
+    PairsKernel pairs_kernel(int rescaling, int taps, int rows, int stride)
     enum:
         WHOLE
         HALVES
@@ -91,6 +92,8 @@ cdef extern from "apart.h" nogil:
 # What is decided when the weights are packed; it lies before them, and after it the function of each block, and that for images far away.
 cdef struct Pairs:
     Py_ssize_t taps, stride, rows, pairs
+    # Rows of outputs of a tile, where taps are a loop, whose weights lie side by side.
+    Py_ssize_t output_rows
     # Weights of one sum and output row, in cells.
     Py_ssize_t entries
     # Of lines, the same: rows of cells that LINE_OUTPUTS outputs reach; else 0. Whether they go along the rows.
@@ -114,7 +117,9 @@ cdef struct Pairs:
 
 cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     """Columns of a tile."""
-    return 1 if job.window or job.apart or (job.taps == 7 and job.stride == 2) else PAIRS_COLUMNS
+    if job.window or job.apart or (WINDOWS and job.taps == 7 and job.stride == 2):
+        return 1
+    return PAIRS_COLUMNS if WINDOWS or job.output_rows == 2 else 2 * PAIRS_COLUMNS
 
 
 cdef inline Py_ssize_t columns_of_part(Py_ssize_t columns, Py_ssize_t parts) noexcept nogil:
@@ -164,6 +169,27 @@ cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogi
     job.weights = job.padding + 64
 
 
+cdef inline Py_ssize_t columns_of_ring(const Pairs *job, const Problem *problem) noexcept nogil:
+    """Output columns whose pairs stay in cache."""
+    cdef Py_ssize_t most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
+    return (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+
+
+cdef void lay_out_columns(Pairs *job, const Problem *problem, Py_ssize_t most) noexcept nogil:
+    """Strips of at most so many output columns, and what follows."""
+    cdef Py_ssize_t parts = 1 if problem.channels >= VECTOR_BYTES else job.parts, outputs, strips
+    if parts > 2:
+        # One may have two columns more than another strip's.
+        most -= 2
+    outputs = columns_of_part(divide_up(problem.out_width, problem.dilation_width), parts)
+    strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
+    job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
+    # A tile of each part.
+    if parts == 1 and columns_of_part(min(job.columns, problem.out_width // problem.dilation_width), job.parts) < tile_of(job):
+        job.columns = tile_of(job) * job.parts
+    lay_out_pairs(job, problem)
+
+
 cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
     """How what is left of the channels is computed."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, beyond
@@ -198,7 +224,6 @@ cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
     if job.entries * GROUP > APART_TAPS or 20 * job.entries >= groups * (25 * job.stride + 6 * problem.kernel_width):
         return False
     job.apart = True
-    job.window = False
     job.rows = 1
     job.pairs = 0
     job.parts = 2 if 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2 else 1
@@ -208,9 +233,31 @@ cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
     return True
 
 
+cdef bint prepare_loops(Pairs *job, const Problem *problem) noexcept nogil:
+    """As prepare_pairs, where a pair is a cell, and filters have any size."""
+    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
+    job.output_rows = 2 if problem.stride_height == 1 else 1
+    job.pairs = (problem.kernel_height + job.output_rows) // 2
+    if max(problem.stride_height, job.stride) > 2 or job.pairs > PAIRS:
+        return prepare_apart(job, problem)
+    if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
+        return False
+    prepare_parts(job, problem)
+    # Of fewer channels than that, quads leave no lane idle.
+    if (problem.channels <= VECTOR_BYTES // 2 and job.parts == 1) or columns_of_part(outputs, job.parts) < 2:
+        return False
+    most = columns_of_ring(job, problem)
+    if most < tile_of(job):
+        return prepare_apart(job, problem)
+    job.rows = 1
+    job.entries = divide_up(job.pairs * job.taps * job.output_rows, CELL_PLANES)
+    lay_out_columns(job, problem, most)
+    return True
+
+
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most, strips, parts
+    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
     # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
     if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED:
         return False
@@ -233,40 +280,27 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     if problem.kernel_height == 1 or problem.kernel_width == 1:
         return prepare_lines(job, problem)
+    if not WINDOWS:
+        return prepare_loops(job, problem)
     # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
     if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
-        return prepare_apart(job, problem)
-    if job.stride > 2 or (not 3 <= job.taps <= 5 and job.taps != 7):
-        return prepare_apart(job, problem)
-    if (job.taps == 4 and job.stride == 1) or (job.taps == 7 and job.stride == 2 and not SLIDES):
-        return prepare_apart(job, problem)
+        return False
+    if job.stride > 2 or (not 3 <= job.taps <= 5 and job.taps != 7) or (job.taps == 4 and job.stride == 1):
+        return False
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
-    # Of fewer channels than that, quads leave no lane idle; with VNNI they take longer all the same.
-    if problem.channels < (VECTOR_BYTES // 2 + 1 if WINDOWS or OVERLAPS else VECTOR_BYTES * 5 // 8) and job.parts == 1:
+    # Of fewer channels than that, quads leave no lane idle, and take longer all the same.
+    if (problem.channels <= VECTOR_BYTES // 2 and job.parts == 1) or columns_of_part(outputs, job.parts) < tile_of(job):
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
         return False
-    if columns_of_part(outputs, job.parts) < (2 if OVERLAPS else tile_of(job)):
-        return False
-    parts = 1 if problem.channels >= VECTOR_BYTES else job.parts
-    most = LONG_RING_BYTES if job.taps == 3 and problem.height * problem.width * problem.channels > LARGE_IMAGE else RING_BYTES
-    most = (most // (job.pairs * PAIR_BYTES) - job.taps) // job.stride + 1
+    most = columns_of_ring(job, problem)
     if job.taps == 7 and job.stride == 2:
         most = min(most, SLIDE_COLUMNS)
-    if parts > 2:
-        # One may have two columns more than another strip's.
-        most -= 2
-    outputs = columns_of_part(divide_up(problem.out_width, problem.dilation_width), parts)
-    strips = divide_up(outputs, max(most // tile_of(job), 1) * tile_of(job))
-    job.columns = divide_up(divide_up(outputs, strips), tile_of(job)) * tile_of(job)
-    # A tile of each part.
-    if parts == 1 and columns_of_part(min(job.columns, problem.out_width // problem.dilation_width), job.parts) < tile_of(job):
-        job.columns = tile_of(job) * job.parts
     job.entries = pairs_entries(<int> job.taps)
-    lay_out_pairs(job, problem)
+    lay_out_columns(job, problem, most)
     return True
 
 
@@ -296,7 +330,7 @@ cdef void pack_pairs(
     cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap, outputs = problem.channels * problem.multiplier
     cdef int taps[4]
     cdef int rest[4]
-    cdef int folded, shift, w, how, kind, scaled, wide
+    cdef int folded, shift, w, how, kind, scaled, wide, square = <int> job.taps if problem.kernel_height == job.taps else 0
     cdef long long reach, least, largest
     cdef float scale
     # Weights of all sums lie together for each entry, or those of all entries for each sum.
@@ -352,6 +386,11 @@ cdef void pack_pairs(
                         elif job.spread:
                             column = entry % job.groups * GROUP + tap
                             down = entry // job.groups
+                        elif not WINDOWS:
+                            # The planes of a cell are the two rows of outputs, or the next tap.
+                            place = entry if job.output_rows == 2 else entry * CELL_PLANES + tap // 2
+                            column = place % job.taps
+                            down = place // job.taps * 2 + tap % 2 - (tap // 2 if job.output_rows == 2 else 0)
                         elif job.window and job.stride == 1:
                             # The newer pair first.
                             down = tap % 2 - row + (2 if tap < 2 else 0)
@@ -434,7 +473,7 @@ cdef void pack_pairs(
             elif job.window:
                 kernels[index + row * job.blocks] = window_kernel(how, <int> job.stride, kind, <int> row)
             else:
-                kernels[index + row * job.blocks] = pairs_kernel(how, <int> job.taps, <int> job.stride)
+                kernels[index + row * job.blocks] = pairs_kernel(how, square, <int> job.output_rows, <int> job.stride)
         if how == OTHERWISE:
             continue
         for lane in range(VECTOR_BYTES):
@@ -515,7 +554,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
     cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if size > FAR_BYTES else 0)
     cdef PairsStrip strip
-    cdef Py_ssize_t phases = phases_of(job, problem), image, row, last, down, across, outputs, column, columns, block, chunk, i
+    cdef Py_ssize_t phases = phases_of(job, problem), tile = 1 if job.apart else PAIRS_COLUMNS, image, row, last, down, across, outputs, column, columns, block, chunk, i
     # Output columns of a strip with all its lanes.
     cdef Py_ssize_t all_columns = job.columns * job.parts if problem.channels < VECTOR_BYTES else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
@@ -536,11 +575,14 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     if job.spread:
         run_spread(problem, &strip, ring, x, y, begin, end)
         return
+    strip.taps_across = job.taps
+    strip.count = job.pairs
+    strip.lower = job.pairs if problem.kernel_height % 2 or job.output_rows == 1 else job.pairs - 1
+    strip.weights = job.entries * CELL_PLANES
     if job.apart:
         strip.cells = job.entries
         strip.stride = job.stride
         strip.taps_down = problem.kernel_height
-        strip.taps_across = job.taps
         strip.stride_down = problem.stride_height
     if job.cells:
         run_lines(problem, &strip, x, y, begin, end)
@@ -560,7 +602,8 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
                 outputs = steps_to(problem.out_width - across, problem.dilation_width)
                 column = 0
                 while column < outputs:
-                    columns = min(all_columns, outputs)
+                    # A last strip is as narrow as its tiles, but for parts side by side.
+                    columns = min(all_columns, outputs if WINDOWS else divide_up(outputs - column, tile) * tile, outputs)
                     column = min(column, outputs - columns)
                     for block in range(job.blocks):
                         if block == 0 or parts_of(job, problem, block) > 1 or (OVERLAPS and block == job.blocks - 1):

@@ -1,15 +1,16 @@
 /* The register tile of int8 rows, in C: its loops over registers are unrolled whatever their length, which Cython cannot ask for.
  *
- * A filter of 3x3, 4x4, 5x5 or 7x7 walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, byte by
- * byte, and the last pairs that the filter reaches stay in first-level cache. Two pairs are joined to cells of four rows (ADR 0004, bytes.h) in
- * registers, where they serve all outputs that they reach: two output rows if the filter steps by 1, one if it steps by 2.
+ * A filter walks down a strip of columns, two rows of the input at a time. These two rows, a *pair*, are interleaved once, and the last pairs that the
+ * filter reaches stay in first-level cache. They serve all outputs that they reach: two output rows if the filter steps down by 1, one if it steps by 2.
+ * Where products are of bytes (WINDOWS), two pairs are joined to cells of four rows (ADR 0004, bytes.h) in registers, and filters are 4x4, 5x5 or 7x7.
+ * Elsewhere a pair is a cell of int16 as it lies, and filters of any size are a loop over their taps.
  */
 #ifndef ND4JLIKE_PAIRS_H
 #define ND4JLIKE_PAIRS_H
 
 #include "bytes.h"
 
-enum { PAIRS = 4, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
+enum { PAIRS = WINDOWS ? 4 : 8, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 
 /* How sums become bytes: by a line through all of them (ADR 0006), some of the QUADS by XNNPACK's scale, by a line each above and below zero, or in any
  * other way. */
@@ -66,6 +67,9 @@ typedef struct {
     vbytes y_flip;
     vi16 zero_point;
     vbytes low, high, order;
+    /* Of loops over taps, besides `taps_across`: the pairs that a filter reaches, of which the last ones from `lower` on have no taps of the upper row of outputs;
+     * vectors of weights of a sum. */
+    ptrdiff_t count, lower, weights;
 } PairsStrip;
 
 /* The input rows of a pair, at column 0. One outside the image is zero points, without steps. */
@@ -152,6 +156,8 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
         pairs_columns(strip, rows, begin, end, target);
 }
 
+#if WINDOWS
+
 /* Entries of weights of one sum and output row: cells of four taps of a column; of 5x5 the last ones are of the first two taps of each of two columns. */
 WORD int pairs_entries(const int taps) { return taps == 5 ? 8 : taps == 7 ? 14 : taps; }
 
@@ -234,6 +240,72 @@ WORD int pairs_edges(const PairsStrip *strip, ptrdiff_t first, const int taps, c
         return 0;
     return strip->edges | (from + out <= strip->least_first ? OUTSIDE_LEFT : 0) | (to - out >= strip->largest_end ? OUTSIDE_RIGHT : 0);
 }
+
+#else
+
+WORD int pairs_entries(const int taps) { return taps; }
+
+/* A tap of a pair, of two rows of outputs or one: its weights stay in registers, and so do inputs that both rows want. */
+WORD void pairs_tap(const char *at, const vi32 *weights, vi32 *sums, const int stride, const int rows, const int columns)
+{
+    vi32 w[2];
+#pragma GCC unroll 2
+    for (int row = 0; row < rows; row++) {
+        w[row] = weights[row];
+        __asm__ volatile("" : "+x"(w[row]));
+    }
+#pragma GCC unroll 8
+    for (int column = 0; column < columns; column++) {
+        vi32 cell = *(const vi32 *)(at + column * stride * PAIR_BYTES);
+        if (rows > 1)
+            __asm__ volatile("" : "+x"(cell));
+#pragma GCC unroll 2
+        for (int row = 0; row < rows; row++)
+            sums[row * columns + column] = dot_in_order(sums[row * columns + column], cell, w[row]);
+    }
+}
+
+/* One of the QUADS sums. `taps`: of a square filter whose loops are unrolled, where every input is read once, else 0; the weights of two rows of outputs lie
+ * side by side. */
+WORD void pairs_sums(
+    const PairsStrip *strip, ptrdiff_t at, const vi32 *weights, vi32 *sums, const int taps, const int stride, const int rows, const int columns)
+{
+    if (taps) {
+#pragma GCC unroll 32
+        for (int column = 0; column < (columns - 1) * stride + taps; column++)
+#pragma GCC unroll 4
+            for (int pair = 0; pair < (taps + 1) / 2; pair++) {
+                const vi32 cell = *(const vi32 *)(strip->pairs[pair] + at + column * PAIR_BYTES);
+#pragma GCC unroll 8
+                for (int tap = 0; tap < taps; tap++) {
+                    const int output = (column - tap) / stride;
+                    if (column < tap || (column - tap) % stride || output >= columns)
+                        continue;
+#pragma GCC unroll 2
+                    for (int row = 0; row < rows; row++)
+                        sums[row * columns + output] = dot_in_order(sums[row * columns + output], cell, weights[(pair * taps + tap) * rows + row]);
+                }
+            }
+        return;
+    }
+    const ptrdiff_t across = strip->taps_across * rows;
+    ptrdiff_t pair = 0;
+#pragma GCC unroll 1
+    for (; pair < strip->lower; pair++) {
+        const char *cell = strip->pairs[pair] + at;
+#pragma GCC unroll 1
+        for (const vi32 *const end = weights + across; weights < end; weights += rows, cell += PAIR_BYTES)
+            pairs_tap(cell, weights, sums, stride, rows, columns);
+    }
+    if (rows == 1 || pair == strip->count)
+        return;
+    const char *cell = strip->pairs[pair] + at;
+#pragma GCC unroll 1
+    for (const vi32 *const end = weights + across; weights < end; weights += rows, cell += PAIR_BYTES)
+        pairs_tap(cell, weights + 1, sums + columns, stride, 1, columns);
+}
+
+#endif
 
 /* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
 static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
@@ -342,13 +414,25 @@ WORD void pairs_tile(
     int rescaling)
 {
     /* As many sums at a time as registers hold. One text for all QUADS where no instruction needs to know which: four would not fit a cache of decoded ones. */
-    const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1, edges = pairs_edges(strip, first, taps, stride, columns);
+    const int outputs = rows * columns, count = VECTOR_BYTES == 64 ? 2 : 1;
     vi32 sums[2][TILE_OUTPUTS], all[TILE_OUTPUTS * QUADS];
     vi16 packed[2][TILE_OUTPUTS];
     vbytes bytes[TILE_OUTPUTS];
+#if WINDOWS
+    const int edges = pairs_edges(strip, first, taps, stride, columns);
+#endif
 #pragma GCC unroll PAIRS_COPIES
     for (int quad = 0; quad < QUADS; quad += count) {
-        pairs_sums(strip, first * stride * PAIR_BYTES, quad, count, sums, taps, stride, rows, columns, edges);
+        const ptrdiff_t at = first * stride * PAIR_BYTES;
+#if WINDOWS
+        pairs_sums(strip, at, quad, count, sums, taps, stride, rows, columns, edges);
+#else
+#pragma GCC unroll 8
+        for (int output = 0; output < outputs; output++)
+            sums[0][output] = strip->block[QUADS * PAIRS_BIAS + quad];
+        pairs_sums(
+            strip, at + quad * VECTOR_BYTES, strip->block + QUADS * PAIRS_CONSTANTS + quad * strip->weights, sums[0], taps, stride, rows, columns);
+#endif
 #pragma GCC unroll 2
         for (int i = 0; i < count; i++)
             if (rescaling != OTHERWISE)
@@ -493,10 +577,11 @@ WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, con
 }
 #endif
 
-/* `count` rows of outputs. The last tile of a row may compute some of them again. */
-WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int columns, int rescaling, const int exact)
+/* `count` rows of outputs, `step` at a time. The last tile of a row may compute some of them again. */
+WORD void pairs_strip(
+    PairsStrip *strip, ptrdiff_t count, const int taps, const int stride, const int step, const int columns, int rescaling, const int exact)
 {
-    const int pairs = (taps + 1) / 2, step = stride == 1 ? 2 : 1;
+    const int pairs = taps ? (taps + 1) / 2 : (int)strip->count;
     ptrdiff_t row = 0;
     int8_t *y = strip->y;
     PairRows rows;
@@ -514,16 +599,21 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
         ptrdiff_t first = 0;
         rows = pair_rows(strip, 2 * row);
         pairs_inside(strip, &rows, strip->width, newest);
-        if (taps == 5)
+        if (WINDOWS && taps == 5)
             strip->edges = 2 * (row - pairs) + 3 < strip->first_row ? OUTSIDE_PAIRS : 0;
-        if (taps == 7)
+        if (WINDOWS && taps == 7)
             strip->edges = 2 * row - 2 >= strip->end_row ? OUTSIDE_PAIRS : 0;
         if (exact)
             pairs_exactly(strip, y, count, taps);
-        else if (taps == 7 && stride == 2)
+        else if (WINDOWS && taps == 7 && stride == 2)
             slide_row(strip, y, rescaling);
         else
             do {
+                if (!WINDOWS && step == 1 && strip->columns - first <= columns / 2) {
+                    first = largest(strip->columns - columns / 2, 0);
+                    pairs_tile(strip, first, y, count, taps, stride, step, columns / 2, rescaling);
+                    break;
+                }
                 if (first > strip->columns - columns)
                     first = OVERLAPS ? largest(strip->columns - columns, 0) : strip->columns - columns;
                 pairs_tile(strip, first, y, count, taps, stride, step, columns, rescaling);
@@ -538,54 +628,69 @@ WORD void pairs_strip(PairsStrip *strip, ptrdiff_t count, const int taps, const 
 
 typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 
+#if WINDOWS
+
 #define PAIRS_KERNEL(taps, stride, rescaling) \
     static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, WINDOWS && stride == 1 && rescaling != OTHERWISE); \
+        pairs_strip(strip, count, taps, stride, 3 - stride, PAIRS_COLUMNS, rescaling, stride == 1 && rescaling != OTHERWISE); \
     }
 #define PAIRS_KERNELS(taps, stride) PAIRS_KERNEL(taps, stride, OTHERWISE) PAIRS_KERNEL(taps, stride, BY_SCALE)
-#if WINDOWS
+/* Those of 3x3 are in window.h. */
+PAIRS_KERNELS(4, 2)
 PAIRS_KERNELS(5, 1)
 PAIRS_KERNELS(5, 2)
 PAIRS_KERNELS(7, 1)
-/* Those of 3x3 are in window.h. */
-PAIRS_KERNELS(4, 2)
 PAIRS_KERNELS(7, 2)
-#define PAIRS_CHOICE_3(rescaling) {0, 0}
-#define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, pairs_7_2_##rescaling}
-#else
-/* One text for all ways of rescaling: it is smaller, and faster besides. */
-#define PAIRS_SHARED(taps, stride) \
-    static __attribute__((noinline, noclone, unused)) void pairs_##taps##_##stride(PairsStrip *strip, ptrdiff_t count, int rescaling) \
-    { \
-        pairs_strip(strip, count, taps, stride, PAIRS_COLUMNS, rescaling, 0); \
-    } \
-    static __attribute__((unused)) void pairs_##taps##_##stride##_OTHERWISE(PairsStrip *strip, ptrdiff_t count) \
-    { \
-        pairs_##taps##_##stride(strip, count, OTHERWISE); \
-    } \
-    static __attribute__((unused)) void pairs_##taps##_##stride##_BY_SCALE(PairsStrip *strip, ptrdiff_t count) \
-    { \
-        pairs_##taps##_##stride(strip, count, BY_SCALE); \
-    }
-PAIRS_SHARED(3, 1)
-PAIRS_SHARED(3, 2)
-PAIRS_SHARED(4, 2)
-PAIRS_SHARED(5, 1)
-PAIRS_SHARED(5, 2)
-PAIRS_SHARED(7, 1)
-#define PAIRS_CHOICE_3(rescaling) {pairs_3_1_##rescaling, pairs_3_2_##rescaling}
-#define PAIRS_CHOICE_7(rescaling) {pairs_7_1_##rescaling, 0}
-#endif
 
 #define PAIRS_CHOICE(rescaling) \
-    {PAIRS_CHOICE_3(rescaling), {0, pairs_4_2_##rescaling}, {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, PAIRS_CHOICE_7(rescaling)}
+    {{0, pairs_4_2_##rescaling}, {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, {0, 0}, {pairs_7_1_##rescaling, pairs_7_2_##rescaling}}
 
 /* By a line is by a scale that none of the QUADS goes by, and two lines are told apart by their constants. */
-WORD PairsKernel pairs_kernel(int rescaling, int taps, int stride)
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int rows, int stride)
 {
     static const PairsKernel table[2][4][2] = {PAIRS_CHOICE(OTHERWISE), PAIRS_CHOICE(BY_SCALE)};
-    return table[rescaling != OTHERWISE][taps == 7 ? 3 : taps - 3][stride - 1];
+    (void)rows;
+    return table[rescaling != OTHERWISE][taps - 4][stride - 1];
 }
+
+#else
+
+/* By taps (0: a loop), rows of outputs and the step of columns; one text for all ways of rescaling, which is smaller, and faster besides. */
+#define PAIRS_KERNELS(taps, rows, stride) \
+    static __attribute__((noinline, noclone, unused)) void pairs_##taps##_##rows##_##stride(PairsStrip *strip, ptrdiff_t count, int rescaling) \
+    { \
+        pairs_strip(strip, count, taps, stride, rows, rows == 1 ? 2 * PAIRS_COLUMNS : PAIRS_COLUMNS, rescaling, 0); \
+    } \
+    static __attribute__((unused)) void pairs_##taps##_##rows##_##stride##_OTHERWISE(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        pairs_##taps##_##rows##_##stride(strip, count, OTHERWISE); \
+    } \
+    static __attribute__((unused)) void pairs_##taps##_##rows##_##stride##_BY_SCALE(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        pairs_##taps##_##rows##_##stride(strip, count, BY_SCALE); \
+    }
+PAIRS_KERNELS(0, 1, 1)
+PAIRS_KERNELS(0, 1, 2)
+PAIRS_KERNELS(0, 2, 1)
+PAIRS_KERNELS(0, 2, 2)
+PAIRS_KERNELS(3, 1, 2)
+PAIRS_KERNELS(3, 2, 1)
+PAIRS_KERNELS(5, 2, 1)
+PAIRS_KERNELS(7, 2, 1)
+
+#define PAIRS_CHOICE(rescaling) \
+    {{pairs_0_1_1_##rescaling, pairs_0_1_2_##rescaling, pairs_0_2_1_##rescaling, pairs_0_2_2_##rescaling}, \
+     {pairs_0_1_1_##rescaling, pairs_3_1_2_##rescaling, pairs_3_2_1_##rescaling, pairs_0_2_2_##rescaling}, \
+     {pairs_0_1_1_##rescaling, pairs_0_1_2_##rescaling, pairs_5_2_1_##rescaling, pairs_0_2_2_##rescaling}, \
+     {pairs_0_1_1_##rescaling, pairs_0_1_2_##rescaling, pairs_7_2_1_##rescaling, pairs_0_2_2_##rescaling}}
+
+WORD PairsKernel pairs_kernel(int rescaling, int taps, int rows, int stride)
+{
+    static const PairsKernel table[2][4][4] = {PAIRS_CHOICE(OTHERWISE), PAIRS_CHOICE(BY_SCALE)};
+    return table[rescaling != OTHERWISE][taps == 3 || taps == 5 || taps == 7 ? taps / 2 : 0][2 * rows + stride - 3];
+}
+
+#endif
 
 #endif
