@@ -1,4 +1,4 @@
-/* int8 filters whose windows share few inputs, or none, as where a step is as wide as the filter: output by output.
+/* int8 filters whose windows share few inputs, or none, as those that step by 3: output by output.
  *
  * Two taps, in the order of the weights, are a cell of each channel. Nothing is kept from one output to the next; taps outside the image read zero points.
  */
@@ -7,7 +7,7 @@
 
 #include "pairs.h"
 
-enum { APART_TAPS = 64 };
+enum { APART_TAPS = 128 };
 
 #if WINDOWS
 
@@ -20,29 +20,43 @@ WORD PairsKernel apart_kernel(int rescaling)
 
 #else
 
-/* The sums of an output, of `quads` of the QUADS. `taps`: how far the taps are from the first one, which of each part is at `at`. */
-WORD void apart_sums(const PairsStrip *strip, const int8_t *const *at, const ptrdiff_t *taps, vi32 *sums, const int quads, const int parts)
+/* Adds a cell of two of the QUADS: a tap at `a`, the next one at `b`. */
+WORD void apart_add(vi32 *sums, const int8_t *a, const int8_t *b, const vi32 *weights)
 {
-    const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS;
-    /* Two taps at a time: the last cell may have no others. */
-    const ptrdiff_t *const end = taps + strip->taps_down * strip->taps_across;
-#pragma GCC unroll 4
-    for (int quad = 0; quad < QUADS; quad++)
-        sums[quad] = strip->block[QUADS * PAIRS_BIAS + quad];
-#pragma GCC unroll 1
-    for (int plane = 0; taps < end; taps += 2, weights += plane ? QUADS * CELL_PLANES - 1 : 1, plane ^= 1)
+    vi32 cells[2];
+    unpack_cells(cells, a, b, 2 * LANES);
+    sums[0] = dot_cells(sums[0], cells[0], weights[0]);
+    sums[1] = dot_cells(sums[1], cells[1], weights[1]);
+}
+
+/* The sums of an output: of channels at `x`, then of those `upper` bytes beyond. `taps`: how far they are from the first one. `square`: rows of a square filter
+ * whose loops are unrolled, else 0. */
+WORD void apart_sums(const PairsStrip *strip, const int8_t *x, ptrdiff_t upper, const ptrdiff_t *taps, vi32 *sums, const int square)
+{
+    const ptrdiff_t down = strip->x_row, step = strip->x_column;
 #pragma GCC unroll 2
-        for (int quad = 0; quad < quads; quad += 2) {
-            const int8_t *const from = at[parts == 1 ? 0 : quad / 2] + (parts == 1 ? quad * LANES : 0);
-            vi32 cells[2];
-            if (quad + 1 == quads)
-                cells[0] = load_cells(from + taps[0], from + taps[1], 0, LANES);
-            else
-                unpack_cells(cells, from + taps[0], from + taps[1], 2 * LANES);
-            sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
-            if (quad + 1 < quads)
-                sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
+    for (int half = 0; half < 2; half++, x += upper, sums += 2) {
+        const vi32 *weights = strip->block + QUADS * PAIRS_CONSTANTS + 2 * half;
+        sums[0] = strip->block[QUADS * PAIRS_BIAS + 2 * half];
+        sums[1] = strip->block[QUADS * PAIRS_BIAS + 2 * half + 1];
+        if (square) {
+            const int8_t *at[8];
+#pragma GCC unroll 8
+            for (int row = 0; row < square; row++)
+                at[row] = row ? at[row - 1] + down : x;
+#pragma GCC unroll 32
+            for (int tap = 0; tap < square * square; tap += 2, weights += QUADS) {
+                /* The last cell has no second tap. */
+                const int next = tap + 1 < square * square ? tap + 1 : tap;
+                apart_add(sums, at[tap / square] + tap % square * step, at[next / square] + next % square * step, weights);
+            }
+            continue;
         }
+        const ptrdiff_t *const end = taps + strip->taps_down * strip->taps_across;
+#pragma GCC unroll 1
+        for (const ptrdiff_t *tap = taps; tap < end; tap += 2, weights += QUADS)
+            apart_add(sums, x + tap[0], x + tap[1], weights);
+    }
 }
 
 /* The same where taps may be outside the image, or no more than its channels may be read of a pixel. */
@@ -63,49 +77,69 @@ static __attribute__((noinline, unused)) void apart_edge(const PairsStrip *strip
         }
         *to = strip->blank;
     }
-    for (int quad = 0; quad < QUADS; quad++)
-        sums[quad] = strip->block[QUADS * PAIRS_BIAS + quad];
-    for (ptrdiff_t tap = 0; tap < taps; tap += 2, weights += tap % 4 ? 1 : QUADS * CELL_PLANES - 1)
-        for (int quad = 0; quad < QUADS; quad += 2) {
-            const int8_t *const *const from = at[strip->parts == 1 ? 0 : quad / 2] + tap;
-            const ptrdiff_t channel = strip->parts == 1 ? quad * LANES : 0;
-            vi32 cells[2];
-            if (channel >= strip->readable)
-                break;
-            unpack_cells(cells, from[0] + channel, from[1] + channel, OVERLAPS ? 2 * LANES : strip->readable - channel);
-            sums[quad] = dot_cells(sums[quad], cells[0], weights[quad * CELL_PLANES]);
-            if (channel + LANES < strip->readable)
-                sums[quad + 1] = dot_cells(sums[quad + 1], cells[1], weights[(quad + 1) * CELL_PLANES]);
-        }
+#pragma GCC unroll 1
+    for (int half = 0; half < 2; half++, weights += 2) {
+        const int8_t *const *const from = at[strip->parts == 1 ? 0 : half];
+        const ptrdiff_t channel = strip->parts == 1 ? half * 2 * LANES : 0;
+        vi32 two[2] = {strip->block[QUADS * PAIRS_BIAS + 2 * half], strip->block[QUADS * PAIRS_BIAS + 2 * half + 1]};
+        /* What is read of a pixel is half a vector: one block overlaps another where less is left. */
+        const ptrdiff_t read = channel < strip->readable ? taps : 0;
+        const vi32 *w = weights;
+#pragma GCC unroll 1
+        for (ptrdiff_t tap = 0; tap < read; tap += 2, w += QUADS)
+            apart_add(two, from[tap] + channel, from[tap + 1] + channel, w);
+        sums[2 * half] = two[0];
+        sums[2 * half + 1] = two[1];
+    }
 }
 
 /* Rows of outputs. Taps are `taps_across` in a row of the filter; outputs are `stride_down` and `stride` inputs apart. */
-WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int quads, const int parts)
+WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int square)
 {
     const ptrdiff_t across = strip->taps_across, down = strip->taps_down, step = strip->stride * strip->x_column;
+    const ptrdiff_t upper = strip->parts == 2 ? strip->x_apart : VECTOR_BYTES / 2;
     /* More channels than there are may be read where another pixel follows. */
-    const ptrdiff_t more = quads * LANES / parts - strip->readable;
+    const ptrdiff_t more = VECTOR_BYTES / strip->parts - strip->readable;
     const ptrdiff_t to = more <= 0 ? strip->to : more <= strip->x_column ? strip->to - 1 : 0;
-    ptrdiff_t taps[APART_TAPS] = {0};
+    /* Copies: what is stored might be a part of the strip, for all that a compiler knows. */
+    const ptrdiff_t columns = strip->columns, stride = strip->stride, from = strip->from, stored = strip->stored, y_apart = strip->y_apart;
+    const ptrdiff_t move = strip->y_column;
+    const int halves = strip->parts == 2;
+    ptrdiff_t taps[APART_TAPS];
     int8_t *y = strip->y;
-    for (ptrdiff_t i = 0, tap = 0; i < down; i++)
-        for (ptrdiff_t j = 0; j < across; j++, tap++)
-            taps[tap] = i * strip->x_row + j * strip->x_column;
+    if (!square) {
+        ptrdiff_t *tap = taps;
+        for (ptrdiff_t i = 0; i < down; i++)
+            for (ptrdiff_t j = 0; j < across; j++)
+                *tap++ = i * strip->x_row + j * strip->x_column;
+        *tap = 0;
+    }
     for (ptrdiff_t row = 0; row < count; row++, y += strip->y_row) {
         const ptrdiff_t top = row * strip->stride_down;
         const int whole = top >= strip->first_row && top + down <= strip->end_row;
         const int8_t *x = strip->x + top * strip->x_row;
         int8_t *at_y = y;
-        for (ptrdiff_t column = 0, left = 0; column < strip->columns; column++, left += strip->stride, x += step, at_y += strip->y_column) {
-            const int8_t *const at[2] = {x, x + strip->x_apart};
+        for (ptrdiff_t column = 0, left = 0; column < columns; column++, left += stride, x += step, at_y += move) {
             vi32 sums[QUADS];
             vbytes bytes;
-            if (whole && left >= strip->from && left + across <= to)
-                apart_sums(strip, at, taps, sums, quads, parts);
-            else
-                apart_edge(strip, top, left, sums);
+            if (whole && left >= from && left + across <= to) {
+                apart_sums(strip, x, upper, taps, sums, square);
+            } else {
+                /* Of its own, as below: what a function is given is in memory. */
+                vi32 edge[QUADS];
+                apart_edge(strip, top, left, edge);
+#pragma GCC unroll 4
+                for (int quad = 0; quad < QUADS; quad++)
+                    sums[quad] = edge[quad];
+            }
             if (rescaling == OTHERWISE) {
-                pairs_otherwise(strip, sums, &bytes, 1);
+                vi32 given[QUADS];
+                vbytes results;
+#pragma GCC unroll 4
+                for (int quad = 0; quad < QUADS; quad++)
+                    given[quad] = sums[quad];
+                pairs_otherwise(strip, given, &results, 1);
+                bytes = results;
             } else {
 #pragma GCC unroll 4
                 for (int quad = 0; quad < QUADS; quad++)
@@ -113,32 +147,29 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
                 bytes = pairs_bytes(strip, low_words(sums[0], sums[1]), low_words(sums[2], sums[3]));
             }
             pairs_clamp(strip, &bytes, 1);
-            if (parts == 2)
-                store_halves(at_y, at_y + strip->y_apart, bytes);
+            if (halves)
+                store_halves(at_y, at_y + y_apart, bytes);
             else
-                store_bytes(at_y, bytes, strip->stored);
+                store_bytes(at_y, bytes, stored);
         }
     }
 }
 
-#define APART(name, quads, parts) \
-    static __attribute__((noinline, noclone, unused)) void name(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
+#define APART(square) \
+    static __attribute__((noinline, noclone, unused)) void apart_##square(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
     { \
-        apart_strip(strip, count, rescaling, quads, parts); \
+        apart_strip(strip, count, rescaling, square); \
     }
-APART(apart_whole, QUADS, 1)
-APART(apart_three, QUADS - 1, 1)
-APART(apart_halves, QUADS, 2)
+APART(0)
+APART(3)
+APART(5)
+APART(7)
 
 #define APART_KERNEL(rescaling) \
     static __attribute__((unused)) void apart_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        if (strip->parts == 2) \
-            apart_halves(strip, count, rescaling); \
-        else if (!OVERLAPS && strip->stored <= (QUADS - 1) * LANES) \
-            apart_three(strip, count, rescaling); \
-        else \
-            apart_whole(strip, count, rescaling); \
+        const ptrdiff_t square = strip->taps_across == strip->taps_down ? strip->taps_down : 0; \
+        (square == 3 ? apart_3 : square == 5 ? apart_5 : square == 7 ? apart_7 : apart_0)(strip, count, rescaling); \
     }
 APART_KERNEL(OTHERWISE)
 #if FUSED

@@ -1,7 +1,7 @@
 # int8 and uint8 by pairs: filters by steps of 1 or 2 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters are 5x5, 7x7 and, by steps of 2, 4x4, and
 # those of 3x3 are windows (`window.h`) on this walk.
-# Filters of one row or one column are lines (`depthwise_lines.pxi`); where windows share few inputs, outputs are computed one by one (`apart.h`).
+# Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
 # hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts. What is left of more than half a vector may be
@@ -16,6 +16,8 @@ cdef enum:
     LARGE_IMAGE = 2 << 20
     # Input rows that one block after another reads: they stay in a second-level cache.
     BLOCK_ROWS_BYTES = 256 << 10
+    # The same where outputs are computed one by one: in a first-level cache, as blocks share cache lines.
+    APART_ROWS_BYTES = 20 << 10
     # Pixels of pairs of rows for which a block is begun, at least.
     BLOCK_PIXELS = 448
     # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead.
@@ -214,14 +216,13 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
 
 
 cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
-    """As prepare_pairs, where windows share few inputs."""
-    cdef Py_ssize_t outputs = problem.out_width, groups = divide_up(problem.kernel_height, GROUP)
+    """As prepare_pairs, for steps that are too wide for it."""
+    cdef Py_ssize_t outputs = problem.out_width
     # With VNNI quads are as fast or faster.
     if WINDOWS or problem.dilation_height > 1 or problem.dilation_width > 1 or problem.channels < VECTOR_BYTES // 2 or outputs < 1:
         return False
     job.entries = divide_up(problem.kernel_height * problem.kernel_width, GROUP)
-    # Quads make cells of each column once, for all outputs that it reaches; here each output makes its own.
-    if job.entries * GROUP > APART_TAPS or 20 * job.entries >= groups * (25 * job.stride + 6 * problem.kernel_width):
+    if job.entries * GROUP > APART_TAPS:
         return False
     job.apart = True
     job.rows = 1
@@ -333,8 +334,9 @@ cdef void pack_pairs(
     cdef int folded, shift, w, how, kind, scaled, wide, square = <int> job.taps if problem.kernel_height == job.taps else 0
     cdef long long reach, least, largest
     cdef float scale
-    # Weights of all sums lie together for each entry, or those of all entries for each sum.
-    cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread or job.apart
+    # Weights of all sums lie together for each entry, of each plane where outputs are computed one by one, or those of all entries for each sum.
+    cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread
+    cdef Py_ssize_t pitch = QUADS * LANES if job.apart else LANES
     memset(packed, 0, job.weights)
     memset(tried, 0, sizeof(tried))
     (<int *> packed)[PAIRS_FLAG] = True
@@ -367,7 +369,7 @@ cdef void pack_pairs(
                 channel = -1
             vectors = block + quad * LANES + lane % LANES
             entry = 1 if by_entry else job.entries
-            cell = block + (QUADS * PAIRS_CONSTANTS + quad * entry * job.rows * CELL_PLANES) * LANES + lane % LANES
+            cell = block + (QUADS * PAIRS_CONSTANTS + quad * (1 if job.apart else entry * job.rows * CELL_PLANES)) * LANES + lane % LANES
             for entry in range(job.entries):
                 if by_entry and entry:
                     cell += (QUADS - 1) * job.rows * CELL_PLANES * LANES
@@ -411,10 +413,10 @@ cdef void pack_pairs(
                         rest[tap] = w - taps[tap]
                         if rest[tap]:
                             wide |= 1 << quad
-                    put_weights(cell, LANES, taps[0], taps[1], taps[2], taps[3])
+                    put_weights(cell, pitch, taps[0], taps[1], taps[2], taps[3])
                     if job.wide:
                         put_weights(cell + QUADS * job.entries * job.rows * LANES, LANES, rest[0], rest[1], rest[2], rest[3])
-                    cell += CELL_PLANES * LANES
+                    cell += CELL_PLANES * pitch
             lines[lane] = below[lane] = Fit(0, 12582912, 0)
             if channel < 0:
                 continue
@@ -554,7 +556,8 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
     cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if size > FAR_BYTES else 0)
     cdef PairsStrip strip
-    cdef Py_ssize_t phases = phases_of(job, problem), tile = 1 if job.apart else PAIRS_COLUMNS, image, row, last, down, across, outputs, column, columns, block, chunk, i
+    cdef Py_ssize_t phases = phases_of(job, problem), tile = 1 if job.apart else PAIRS_COLUMNS, image, row, last, down, across, outputs, column, columns
+    cdef Py_ssize_t block, chunk, i
     # Output columns of a strip with all its lanes.
     cdef Py_ssize_t all_columns = job.columns * job.parts if problem.channels < VECTOR_BYTES else job.columns
     strip.blank = <const signed char *> problem.packed + job.padding
@@ -589,7 +592,9 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
         return
     # Divisions would take as long as a tiny image.
     chunk = problem.out_height
-    if job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
+    if job.apart and job.blocks > 1:
+        chunk = max(1, APART_ROWS_BYTES // (problem.width * problem.channels * problem.stride_height))
+    elif job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
         chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height) // (2 * phases)
         chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * phases
     while begin < end:
