@@ -21,17 +21,17 @@ WORD PairsKernel apart_kernel(int rescaling)
 #else
 
 /* Adds a cell of two of the QUADS: a tap at `a`, the next one at `b`. */
-WORD void apart_add(vi32 *sums, const int8_t *a, const int8_t *b, const vi32 *weights)
+WORD void apart_add(vi32 *sums, const int8_t *a, const int8_t *b, const vi32 *weights, int flip)
 {
     vi32 cells[2];
-    unpack_cells(cells, a, b, 2 * LANES);
+    unpack_cells(cells, a, b, flip, 2 * LANES);
     sums[0] = dot_cells(sums[0], cells[0], weights[0]);
     sums[1] = dot_cells(sums[1], cells[1], weights[1]);
 }
 
 /* The sums of an output: of channels at `x`, then of those `upper` bytes beyond. `taps`: how far they are from the first one. `square`: rows of a square filter
  * whose loops are unrolled, else 0. */
-WORD void apart_sums(const PairsStrip *strip, const int8_t *x, ptrdiff_t upper, const ptrdiff_t *taps, vi32 *sums, const int square)
+WORD void apart_sums(const PairsStrip *strip, const int8_t *x, ptrdiff_t upper, const ptrdiff_t *taps, vi32 *sums, const int square, const int flip)
 {
     const ptrdiff_t down = strip->x_row, step = strip->x_column;
 #pragma GCC unroll 2
@@ -48,14 +48,14 @@ WORD void apart_sums(const PairsStrip *strip, const int8_t *x, ptrdiff_t upper, 
             for (int tap = 0; tap < square * square; tap += 2, weights += QUADS) {
                 /* The last cell has no second tap. */
                 const int next = tap + 1 < square * square ? tap + 1 : tap;
-                apart_add(sums, at[tap / square] + tap % square * step, at[next / square] + next % square * step, weights);
+                apart_add(sums, at[tap / square] + tap % square * step, at[next / square] + next % square * step, weights, flip);
             }
             continue;
         }
         const ptrdiff_t *const end = taps + strip->taps_down * strip->taps_across;
 #pragma GCC unroll 1
         for (const ptrdiff_t *tap = taps; tap < end; tap += 2, weights += QUADS)
-            apart_add(sums, x + tap[0], x + tap[1], weights);
+            apart_add(sums, x + tap[0], x + tap[1], weights, flip);
     }
 }
 
@@ -87,14 +87,14 @@ static __attribute__((noinline, unused)) void apart_edge(const PairsStrip *strip
         const vi32 *w = weights;
 #pragma GCC unroll 1
         for (ptrdiff_t tap = 0; tap < read; tap += 2, w += QUADS)
-            apart_add(two, from[tap] + channel, from[tap + 1] + channel, w);
+            apart_add(two, from[tap] + channel, from[tap + 1] + channel, w, strip->flip);
         sums[2 * half] = two[0];
         sums[2 * half + 1] = two[1];
     }
 }
 
 /* Rows of outputs. Taps are `taps_across` in a row of the filter; outputs are `stride_down` and `stride` inputs apart. */
-WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int square)
+WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int square, const int flip)
 {
     const ptrdiff_t across = strip->taps_across, down = strip->taps_down, step = strip->stride * strip->x_column;
     const ptrdiff_t upper = strip->parts == 2 ? strip->x_apart : VECTOR_BYTES / 2;
@@ -123,7 +123,7 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
             vi32 sums[QUADS];
             vbytes bytes;
             if (whole && left >= from && left + across <= to) {
-                apart_sums(strip, x, upper, taps, sums, square);
+                apart_sums(strip, x, upper, taps, sums, square, flip);
             } else {
                 /* Of its own, as below: what a function is given is in memory. */
                 vi32 edge[QUADS];
@@ -155,21 +155,22 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
     }
 }
 
-#define APART(square) \
-    static __attribute__((noinline, noclone, unused)) void apart_##square(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
+#define APART(name, square, flip) \
+    static __attribute__((noinline, noclone, unused)) void apart_##name(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
     { \
-        apart_strip(strip, count, rescaling, square); \
+        apart_strip(strip, count, rescaling, square, flip); \
     }
-APART(0)
-APART(3)
-APART(5)
-APART(7)
+APART(any, 0, 0)
+APART(unsigned, 0, 1)
+APART(3, 3, 0)
+APART(5, 5, 0)
+APART(7, 7, 0)
 
 #define APART_KERNEL(rescaling) \
     static __attribute__((unused)) void apart_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
         const ptrdiff_t square = strip->taps_across == strip->taps_down ? strip->taps_down : 0; \
-        (square == 3 ? apart_3 : square == 5 ? apart_5 : square == 7 ? apart_7 : apart_0)(strip, count, rescaling); \
+        (strip->flip ? apart_unsigned : square == 3 ? apart_3 : square == 5 ? apart_5 : square == 7 ? apart_7 : apart_any)(strip, count, rescaling); \
     }
 APART_KERNEL(OTHERWISE)
 #if FUSED

@@ -259,12 +259,12 @@ cdef bint prepare_loops(Pairs *job, const Problem *problem) noexcept nogil:
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
-    # First of all: a build without pairs leaves their code out. Where cells are int16, changing bits of the input costs int8 a tenth.
-    if not BY_PAIRS or (problem.element != INT8 and CELL_PLANES > 1) or problem.result != QUANTIZED:
+    # First of all: a build without pairs leaves their code out.
+    if not BY_PAIRS or (problem.element != INT8 and problem.element != UINT8) or problem.result != QUANTIZED:
         return False
     # Two bytes add up to no more than 254.
-    job.wide = problem.widest_weight > 127
-    if job.wide and not (WINDOWS and problem.kernel_height == 3 and problem.kernel_width == 3 and problem.multiplier == 1 and problem.widest_weight < 255):
+    job.wide = WINDOWS and problem.widest_weight > 127
+    if job.wide and not (problem.kernel_height == 3 and problem.kernel_width == 3 and problem.multiplier == 1 and problem.widest_weight < 255):
         return False
     job.cells = 0
     job.spread = job.apart = False
@@ -336,6 +336,8 @@ cdef void pack_pairs(
     cdef float scale
     # Weights of all sums lie together for each entry, of each plane where outputs are computed one by one, or those of all entries for each sum.
     cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread
+    # What inputs are more than int8 (bytes.h).
+    cdef int offset = INPUT_OFFSET if WINDOWS else -flip_of(problem.element)
     cdef Py_ssize_t pitch = QUADS * LANES if job.apart else LANES
     memset(packed, 0, job.weights)
     memset(tried, 0, sizeof(tried))
@@ -409,7 +411,7 @@ cdef void pack_pairs(
                             down = tap % 2 - row
                             column = (entry - 5) * 2 + tap // 2
                         w = tap_weight(problem, weights, down, column, channel)
-                        taps[tap] = min(max(w, -128), 127)
+                        taps[tap] = min(max(w, -128), 127) if WINDOWS else w
                         rest[tap] = w - taps[tap]
                         if rest[tap]:
                             wide |= 1 << quad
@@ -430,7 +432,7 @@ cdef void pack_pairs(
                     least += w * ((-128 if w > 0 else 127) - problem.input_zero_point)
                     largest += w * ((127 if w > 0 else -128) - problem.input_zero_point)
                     # Zero point and offset of the inputs go into the bias: every tap is there, with the zero point outside the image.
-                    folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - INPUT_OFFSET, w))
+                    folded = wrapping_add(folded, wrapping_multiply(-problem.input_zero_point - offset, w))
             vectors[QUADS * PAIRS_BIAS * LANES] = folded
             shift = 0
             if requantization.multipliers != NULL:

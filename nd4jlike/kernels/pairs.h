@@ -67,8 +67,8 @@ typedef struct {
     vbytes y_flip;
     vi16 zero_point;
     vbytes low, high, order;
-    /* Of loops over taps, besides `taps_across`: the pairs that a filter reaches, of which the last ones from `lower` on have no taps of the upper row of outputs;
-     * vectors of weights of a sum. */
+    /* Of loops over taps, besides `taps_across`: the pairs that a filter reaches, of which those from `lower` on have no taps of the upper row of outputs; vectors of
+     * weights of a sum. */
     ptrdiff_t count, lower, weights;
 } PairsStrip;
 
@@ -121,7 +121,7 @@ static __attribute__((noinline, unused)) void pairs_outside(const PairsStrip *st
 }
 
 /* The same of those columns that exist in any part. */
-WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
+WORD void pairs_inside_of(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target, int flip)
 {
     ptrdiff_t begin = strip->least_first;
     if (begin < least(end, strip->from))
@@ -131,7 +131,6 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
     if (begin < stop) {
         ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1], c_apart = rows->aparts[0], d_apart = rows->aparts[1];
         const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
-        int flip = strip->flip;
         char *at = target + begin * PAIR_BYTES, *past = target + stop * PAIR_BYTES;
         if (WINDOWS && strip->parts == 4)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step) {
@@ -155,6 +154,20 @@ WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t 
     if (begin < end)
         pairs_columns(strip, rows, begin, end, target);
 }
+#if WINDOWS
+WORD void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
+{
+    pairs_inside_of(strip, rows, end, target, strip->flip);
+}
+#else
+static __attribute__((noinline, unused)) void pairs_inside(const PairsStrip *strip, const PairRows *rows, ptrdiff_t end, char *target)
+{
+    if (strip->flip)
+        pairs_inside_of(strip, rows, end, target, 1);
+    else
+        pairs_inside_of(strip, rows, end, target, 0);
+}
+#endif
 
 #if WINDOWS
 
