@@ -590,7 +590,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
             # Other loops may lead anywhere.
             runs.stream = stream and (converts or <uintptr_t> runs.target % LINE == 0)
             if converts:
-                ends.table.convert[ends.change.conversion](&runs, ends.change.scale, ends.change.zero_point)
+                ends.table.convert(&runs, ends.change.conversion, ends.change.scale, ends.change.zero_point)
             else:
                 ends.table.copy(&runs)
             at += strip

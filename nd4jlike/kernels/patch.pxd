@@ -40,7 +40,7 @@ cdef struct Runs:
     bint far
 
 
-# Conversions, all between float32 and something narrower.
+# Conversions, all between float32 and something narrower, there and back.
 cdef enum:
     TO_HALF
     FROM_HALF
@@ -68,4 +68,4 @@ cdef struct MoveTable:
     # Before others may see what was stored past the caches.
     void (*settle)() noexcept nogil
     # Runs of numbers, `bytes` of the target; without fill. code = round(number / scale) + zero_point.
-    void (*convert[CONVERSIONS])(const Runs *runs, float scale, int zero_point) noexcept nogil
+    void (*convert)(const Runs *runs, int conversion, float scale, int zero_point) noexcept nogil

@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.patch cimport (
-    FILLED_COLUMNS, FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
+    CONVERSIONS, FILLED_COLUMNS, FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
 )
 
 include "simd.pxi"
@@ -42,8 +42,8 @@ cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
     table.isa = isa
     table.turn[0], table.turn[1], table.turn[2], table.turn[3] = turn_1, turn_2, turn_4, turn_8
-    table.copy, table.settle = copy, settle
-    table.convert[TO_HALF], table.convert[FROM_HALF] = to_half, from_half
-    table.convert[TO_BRAIN], table.convert[FROM_BRAIN] = to_brain, from_brain
-    table.convert[TO_CODES], table.convert[FROM_CODES] = to_codes, from_codes
+    table.copy, table.settle, table.convert = copy, settle, convert
+    converters[TO_HALF], converters[FROM_HALF] = to_half, from_half
+    converters[TO_BRAIN], converters[FROM_BRAIN] = to_brain, from_brain
+    converters[TO_CODES], converters[FROM_CODES] = to_codes, from_codes
     return PyCapsule_New(&table, "nd4jlike.kernels.MoveTable", NULL)

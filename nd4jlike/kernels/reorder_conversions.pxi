@@ -9,7 +9,7 @@ cdef extern from "tiles.h" nogil:
     vi16 splat_i16(int value)
     vbytes order_of(int steps)
     vbytes quantized(const float *source, vf32 scale, vi16 zero_point, vbytes order)
-    vf32 dequantized(const signed char *source, vf32 scale, vi32 zero_point)
+    void dequantize(const signed char *source, float *target, vf32 scale, vi32 zero_point)
 
 cdef enum:
     # Short runs are collected, and what goes past the caches is converted, so many numbers at a time.
@@ -32,25 +32,43 @@ cdef struct Scale:
     vbytes order
 
 
+# Whole blocks of VECTOR_BYTES numbers, the last one over others: as many numbers as that, or more.
+ctypedef void (*Converter)(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil
+
+cdef Converter converters[CONVERSIONS]
+
+
 cdef inline void convert_block(const char *source, char *target, const Scale *scale, bint widens, const narrower *kind) noexcept nogil:
     """VECTOR_BYTES numbers; `kind` is not read."""
     cdef int i
-    if narrower is code and not widens:
-        (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.zero_words, scale.order)
+    if narrower is code:
+        if widens:
+            dequantize(<const signed char *> source, <float *> target, scale.step, scale.zero_point)
+        else:
+            (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.zero_words, scale.order)
         return
     for i in range(4):
-        if narrower is code:
-            store_f32(<float *> target + i * LANES, dequantized(<const signed char *> source + i * LANES, scale.step, scale.zero_point), LANES)
-        elif narrower is half:
+        if narrower is half:
             if widens:
                 store_f32(<float *> target + i * LANES, f32_of_half((<const vhalves *> source)[i]), LANES)
             else:
                 (<vhalves *> target)[i] = half_of_f32(load_f32(<const float *> source + i * LANES, LANES))
-        else:
+        elif narrower is brain:
             if widens:
                 store_f32(<float *> target + i * LANES, f32_of_brain((<const vhalves *> source)[i]), LANES)
             else:
                 (<vhalves *> target)[i] = brain_of_f32(load_f32(<const float *> source + i * LANES, LANES))
+
+
+cdef inline void convert_blocks(const char *source, char *target, Py_ssize_t count, const Scale *scale, bint widens, const narrower *kind) noexcept nogil:
+    """`kind` is not read."""
+    cdef Py_ssize_t i = 0, k
+    cdef Scale held = scale[0]
+    while i < count:
+        k = min(i, count - VECTOR_BYTES)
+        convert_block(source + k * <Py_ssize_t> (sizeof(narrower) if widens else sizeof(float)),
+                      target + k * <Py_ssize_t> (sizeof(float) if widens else sizeof(narrower)), &held, widens, kind)
+        i += VECTOR_BYTES
 
 
 cdef void gather(char *target, Py_ssize_t to, const char *source, Py_ssize_t step, Py_ssize_t bytes, Py_ssize_t count) noexcept nogil:
@@ -64,12 +82,15 @@ cdef void gather(char *target, Py_ssize_t to, const char *source, Py_ssize_t ste
     copy(&runs)
 
 
-cdef inline void convert_runs(const Runs *runs, float step, int zero_point, bint widens, const narrower *kind) noexcept nogil:
-    """Blocks, the last one of a run over others, or over several short runs that are collected before; `kind` is not read."""
+cdef void convert(const Runs *runs, int conversion, float step, int zero_point) noexcept nogil:
+    """Long runs where they are, short ones collected."""
+    cdef Converter blocks = converters[conversion]
+    cdef bint widens = conversion in (FROM_HALF, FROM_BRAIN, FROM_CODES)
+    cdef Py_ssize_t narrow = 1 if conversion in (TO_CODES, FROM_CODES) else 2
     cdef char before[TOGETHER * 4]
     cdef char room[TOGETHER * 4 + LINE_BYTES]
     cdef char *after = room + (LINE_BYTES - <uintptr_t> room % LINE_BYTES)
-    cdef Py_ssize_t read = sizeof(narrower) if widens else sizeof(float), written = sizeof(float) if widens else sizeof(narrower)
+    cdef Py_ssize_t read = narrow if widens else sizeof(float), written = sizeof(float) if widens else narrow
     cdef Py_ssize_t count = runs.bytes // written, all, some, at, i, j, k, together = 1
     cdef const char *source
     cdef const char *numbers
@@ -102,10 +123,11 @@ cdef inline void convert_runs(const Runs *runs, float step, int zero_point, bint
             at = 0
             while at < all:
                 place = after if count < VECTOR_BYTES or (stream and at > 0 and some == TOGETHER) else target + at * written
-                k = 0
-                while k < some:
-                    convert_block(numbers + (at + min(k, some - VECTOR_BYTES)) * read, place + min(k, some - VECTOR_BYTES) * written, &scale, widens, kind)
-                    k += VECTOR_BYTES
+                if some < VECTOR_BYTES:
+                    # The rest of a long run.
+                    blocks(numbers + (all - VECTOR_BYTES) * read, target + (all - VECTOR_BYTES) * written, VECTOR_BYTES, &scale)
+                else:
+                    blocks(numbers + at * read, place, some, &scale)
                 if count >= VECTOR_BYTES and place == after:
                     k = 0
                     while k < TOGETHER * written:
@@ -118,25 +140,25 @@ cdef inline void convert_runs(const Runs *runs, float step, int zero_point, bint
             j += together
 
 
-cdef void to_half(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[half](runs, scale, zero_point, False, NULL)
+cdef void to_half(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[half](source, target, count, scale, False, NULL)
 
 
-cdef void from_half(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[half](runs, scale, zero_point, True, NULL)
+cdef void from_half(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[half](source, target, count, scale, True, NULL)
 
 
-cdef void to_brain(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[brain](runs, scale, zero_point, False, NULL)
+cdef void to_brain(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[brain](source, target, count, scale, False, NULL)
 
 
-cdef void from_brain(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[brain](runs, scale, zero_point, True, NULL)
+cdef void from_brain(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[brain](source, target, count, scale, True, NULL)
 
 
-cdef void to_codes(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[code](runs, scale, zero_point, False, NULL)
+cdef void to_codes(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[code](source, target, count, scale, False, NULL)
 
 
-cdef void from_codes(const Runs *runs, float scale, int zero_point) noexcept nogil:
-    convert_runs[code](runs, scale, zero_point, True, NULL)
+cdef void from_codes(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[code](source, target, count, scale, True, NULL)

@@ -616,14 +616,21 @@ WORD vbytes quantized(const float *source, vf32 scale, vi16 zero_point, vbytes o
     return in_order(pack_i16(add_saturated_i16(pack_i32(steps[0], steps[1]), zero_point), add_saturated_i16(pack_i32(steps[2], steps[3]), zero_point)), order);
 }
 
-WORD vf32 dequantized(const int8_t *source, vf32 scale, vi32 zero_point)
+WORD void dequantize(const int8_t *source, float *target, vf32 scale, vi32 zero_point)
 {
-    const vi8 code = *(const vi8 *)source;
+    _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
+    {
 #if VECTOR_BYTES == 32
-    return __builtin_convertvector((vi32)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)code)) - zero_point, vf32) * scale;
+        const vi32 code = (vi32)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(source + i * LANES)));
+#elif VECTOR_BYTES == 16 && defined(__SSE2__)
+        const vbytes all = *(const vbytes *)source, words = i < 2 ? UNPACK(lo, 8, all, all) : UNPACK(hi, 8, all, all);
+        const vi32 code = (vi32)(i % 2 ? UNPACK(hi, 16, words, words) : UNPACK(lo, 16, words, words)) >> 24;
 #else
-    return __builtin_convertvector((cells_of(code, code) >> 16) - zero_point, vf32) * scale;
+        const vi8 some = *(const vi8 *)(source + i * LANES);
+        const vi32 code = cells_of(some, some) >> 16;
 #endif
+        store_f32(target + i * LANES, __builtin_convertvector(code - zero_point, vf32) * scale, LANES);
+    }
 }
 
 #endif
