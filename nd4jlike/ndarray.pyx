@@ -236,6 +236,15 @@ cdef ShapeDescriptor descriptor_of_wrapped(const Layout *figures, object dtype):
     return found
 
 
+cdef object read_by_numpy(object x):
+    try:
+        return AS_NUMPY(x)
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise LayoutError(f"no array can be made of a {type(x).__name__}, it must hold numbers, as many at each place: {error}") from None
+
+
 cdef NdArray as_ndarray(object x):
     cdef NdArray made
     cdef Buffer buffer
@@ -246,12 +255,7 @@ cdef NdArray as_ndarray(object x):
     cdef int i
     if isinstance(x, NdArray):
         return x
-    try:
-        array = x if type(x) is NDARRAY else AS_NUMPY(x)
-    except ValueError as error:
-        if type(error) is not ValueError:
-            raise
-        raise LayoutError(f"no array can be made of a {type(x).__name__}, it must hold numbers, as many at each place: {error}") from None
+    array = x if type(x) is NDARRAY else read_by_numpy(x)
     dtype = NUMPY_TYPES.get(array.dtype)
     if dtype is None:
         dtype = dtypes.dtype(array.dtype)
