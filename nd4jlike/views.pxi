@@ -94,7 +94,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
 
     part.offset = layout.offset
     for k in keys:
-        if rank > MAX_RANK - 1 and not isinstance(k, int):
+        if rank == MAX_RANK and (k is None or isinstance(k, slice)):
             raise LayoutError(f"the part has more than {MAX_RANK} axes: key={key!r}, shape={self.shape}", ShapeStatus.INCORRECT_RANK)
         if k is None:
             origin[rank] = -1

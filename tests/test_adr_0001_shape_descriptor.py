@@ -661,6 +661,17 @@ def test_d16_new_axes(order):
         assert d.subarray(key) == ShapeDescriptor("int8", order, shape)
 
 
+def test_d16_parts_of_as_many_axes_as_there_can_be():
+    """D16: `subarray` is basic indexing: 32 axes are not too many, whatever follows them that adds none."""
+    d = ShapeDescriptor("int8", "c", (1,) * 32)
+    assert d.subarray((slice(None),) * 32 + (Ellipsis,)) == d
+    assert d.subarray((None, *(slice(None),) * 31, np.int64(0), Ellipsis)).rank == 32
+    assert nd.zeros((1,) * 32).squeeze(axis=()).ndim == 32
+    for key in ((None,), (Ellipsis, None), (slice(None),) * 32 + (None,)):
+        with pytest.raises(LayoutError, match="more than 32 axes"):
+            d.subarray(key)
+
+
 def test_d17_views_may_have_zero_and_negative_strides():
     """D17: `validate()` tells what a fresh allocation cannot have."""
     turned = ShapeDescriptor("float32", "c", (4, 5)).subarray((slice(None, None, -1),))
