@@ -869,10 +869,10 @@ cdef class NdArray(_Operators):
         >>> nd.zeros((2, 3)).transpose().shape
         (3, 2)
         """
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, NDARRAY))):
-            axes = () if axes[0] is None else tuple(axes[0])
-        if not axes:
+        if not axes or (len(axes) == 1 and axes[0] is None):
             return self.T
+        if len(axes) == 1 and isinstance(axes[0], (tuple, list, NDARRAY)):
+            axes = tuple(axes[0])
         return self.permute(tuple([axis + self.ndim if axis < 0 else axis for axis in axes]))
 
     def swapaxes(self, axis1, axis2):

@@ -119,7 +119,6 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
             origin[rank], place_of[axis] = axis, rank
             part.shape[rank], part.strides[rank] = count, layout.strides[axis]
             if count == n and (step == 1 or n <= 1):
-                start = 0
                 part.paddings[rank], part.padding_offsets[rank] = layout.paddings[axis], layout.padding_offsets[axis]
                 stays[axis], even[axis] = True, evenly_spaced(layout, axis, 0, n, 1, &plain_strides[axis])
             else:

@@ -394,6 +394,10 @@ def test_d9_axes_in_an_array():
     """D9: `permute`, `transpose`, `squeeze` are views: axes may be an array; None permutes nothing."""
     x = nd.zeros((2, 3, 4))
     assert x.transpose(np.array([2, 0, 1])).shape == x.permute(np.array([2, 0, 1])).shape == (4, 2, 3)
+    for none in ((), []):  # no axes are not all of them
+        with pytest.raises(LayoutError, match="no permutation"):
+            x.transpose(none)
+    assert nd.zeros(()).transpose(()).shape == ()
     assert x.permute(2, 0, 1).shape == x.permute(axes=(2, 0, 1)).shape == (4, 2, 3)
     assert nd.zeros(3).permute(0).shape == (3,)
     for make in (x.permute, x.descriptor.permute):
