@@ -137,6 +137,7 @@ def test_d1_parts_are_views(d, data):
         (ShapeDescriptor.from_tag((17, 8, 3), "ABc8b4a"), np.s_[5], (8, 3), (4, 32), ()),
         (ShapeDescriptor.from_tag((4, 16), "aB8b"), np.s_[:, 3:11:8], (4, 1), (16, 8), ()),
         (ShapeDescriptor.from_tag((8, 3), "AB4a1b"), np.s_[:, 1], (8,), (12,), ((0, 4),)),
+        (OI, np.s_[:, :0], (17, 0, 3, 3), OI.strides, OI.inner_blocks),
     ],
 )
 def test_d1_what_a_descriptor_can_say(d, key, shape, strides, blocks):
