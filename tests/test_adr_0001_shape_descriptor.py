@@ -477,6 +477,9 @@ def test_d16_axes_taken_whole_keep_their_padding():
     assert d.subarray((Ellipsis, slice(0, 5))).paddings == (2, 3, 0)
     assert d.subarray((slice(None, None, -1),)).paddings == (0, 3, 4)
     assert d.subarray((None, Ellipsis)).paddings == (0, 2, 3, 4)
+    for key in (slice(-9, None, -1), slice(9, None), slice(2, 2)):  # no elements lie nowhere, so not before the buffer either
+        none = padded("float32", "c", (3, 5), (0, 2)).subarray((key,))
+        assert (none.shape, none.offset, none.paddings) == ((0, 5), 0, (0, 2))
     one = padded("float32", "c", (1, 5), (2, 3), (1, 1))
     for step in (1, -1, 2):  # of one element each takes the whole axis
         assert one.subarray((slice(None, None, step),)) == one
