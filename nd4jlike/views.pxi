@@ -161,7 +161,7 @@ cdef ShapeDescriptor select(ShapeDescriptor self, object key):
     if layout.block_count:
         if not remains_a_run(layout, stays):
             for axis in range(layout.rank):
-                stays[axis] = stays[axis] and not even[axis]
+                stays[axis] = not even[axis]  # what cannot stay is even
             if not remains_a_run(layout, stays):
                 axis = 0
                 while not stays[axis]:
