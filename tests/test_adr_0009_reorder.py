@@ -387,7 +387,9 @@ def test_d6_what_is_refused():
             nd.reorder(nd.zeros((2, 3), one), "ab", dtype=other)
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(0.1, 3), (1, -128), (0.007, 127), (0.5, 0), (3.7e5, 1), (1e-40, -7)])
+@pytest.mark.parametrize(
+    ("scale", "zero"), [(0.1, 3), (1, -128), (0.007, 127), (0.5, 0), (3.7e5, 1), (1e-40, -7), (2.0**-90, 5), (2.0**-149, 0), (2.0**90, 3), (2.0**110, -1)]
+)
 @every_isa
 def test_d7_codes(isa, scale, zero):
     """D7: `round(x / scale) + zero_point`, computed in float32, halves to even, saturated; NaN gives the zero point; and back."""

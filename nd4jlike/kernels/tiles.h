@@ -602,13 +602,15 @@ WORD void move_few(int width, int room, const char *const *rows, ptrdiff_t offse
 #endif
 }
 
-/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `order` is order_of(1). */
-WORD vbytes quantized(const float *source, vf32 scale, vi16 zero_point, vbytes order)
+/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `order` is order_of(1). `inverse`: `scale` is a power of 2, and
+ * one over it is given, which is as exact. */
+WORD vbytes quantized(const float *source, vf32 scale, const int inverse, vi16 zero_point, vbytes order)
 {
     vi32 steps[QUADS];
     _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
     {
-        vf32 ratio = load_f32(source + i * LANES, LANES) / scale;
+        vf32 ratio = load_f32(source + i * LANES, LANES);
+        ratio = inverse ? ratio * scale : ratio / scale;
         ratio = (vf32)((vi32)ratio & (vi32)(ratio == ratio));
         /* What is below all integers becomes the least one. */
         steps[i] = round_f32(at_most_f32(ratio, splat_f32(512.0f)));
