@@ -405,9 +405,30 @@ WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_uppe
         unpack_cells((vi32 *)(target + (i + VECTOR_BYTES / 2) * 4), a_upper + i, b_upper + i, flip, 2 * LANES);
     }
 }
+#if VECTOR_BYTES == 32
+WORD __m256i widened_quarters(const int8_t *a, const int8_t *b, int flip)
+{
+    const __m128i first = _mm_loadl_epi64((const __m128i *)a), second = _mm_loadl_epi64((const __m128i *)b);
+    return flip ? _mm256_set_m128i(_mm_cvtepu8_epi16(second), _mm_cvtepu8_epi16(first)) : _mm256_set_m128i(_mm_cvtepi8_epi16(second), _mm_cvtepi8_epi16(first));
+}
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip)
+{
+    for (int part = 0; part < 4; part += 2, target += 2 * VECTOR_BYTES) {
+        const __m256i upper = widened_quarters(a[part], a[part + 1], flip), lower = widened_quarters(b[part], b[part + 1], flip);
+        ((vi32 *)target)[0] = (vi32)_mm256_unpacklo_epi16(upper, lower);
+        ((vi32 *)target)[1] = (vi32)_mm256_unpackhi_epi16(upper, lower);
+    }
+}
+WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value)
+{
+    for (int part = 0; part < 4; part++)
+        memcpy(target + part * apart, (const char *)&value + part * 8, 8);
+}
+#elif VECTOR_BYTES != 64
 WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }
-#if VECTOR_BYTES != 64
 WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value) { (void)target, (void)apart, (void)value; }
+#else
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }
 #endif
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {

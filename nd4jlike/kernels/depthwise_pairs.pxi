@@ -4,9 +4,9 @@
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps outputs are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
-# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts. What is left of more than half a vector may be
-# a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to load and
-# to store.
+# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts, and elsewhere so have fewer channels than half
+# a vector. What is left of more than half a vector may be a block of two halves that overlap, and what has no two parts a vector that overlaps the one before
+# (OVERLAPS): parts of vectors take long to load and to store.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
@@ -199,7 +199,11 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
     job.between = between_of(problem)
     if rest and rest <= VECTOR_BYTES // 2 <= problem.channels and columns_of_part(outputs, 2) >= (1 if OVERLAPS else tile_of(job)):
         job.parts = 2
-    if not WINDOWS or not rest:
+    if not WINDOWS:
+        if VECTOR_BYTES // 4 <= problem.channels < VECTOR_BYTES // 2 and outputs >= 3 * PAIRS_COLUMNS:
+            job.parts = 4
+        return
+    if not rest:
         return
     # On the right, the last part alone may reach beyond the image.
     beyond = (problem.out_width - 1) * job.stride - problem.pad_left + 2 * problem.dilation_width - (problem.width - 1)

@@ -45,7 +45,12 @@ WORD void line_cells(const PairsStrip *strip, LineRows *rows, char *target, cons
         rows->at[i] += rows->steps[i];
 }
 
-WORD void lines_fill(const PairsStrip *strip, ptrdiff_t row, char *target, const int parts)
+#if WINDOWS
+WORD
+#else
+static __attribute__((noinline, noclone, unused))
+#endif
+void lines_fill(const PairsStrip *strip, ptrdiff_t row, char *target, const int parts)
 {
     LineRows rows = line_rows(strip, row);
     for (ptrdiff_t i = 0; i < strip->columns; i++, target += LINE_CELL_BYTES)

@@ -101,7 +101,7 @@ static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, con
                 if (begin < strip->first[part] || begin >= strip->end[part])
                     at[row][part] = strip->blank;
             }
-        if (WINDOWS && strip->parts == 4)
+        if (strip->parts == 4)
             put_pair_of_quarters(target + begin * PAIR_BYTES, at[0], at[1], strip->flip);
         else if (strip->parts == 2)
             put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[0][1], at[1][0], at[1][1], strip->flip);
@@ -132,7 +132,7 @@ WORD void pairs_inside_of(const PairsStrip *strip, const PairRows *rows, ptrdiff
         ptrdiff_t a_step = rows->columns[0], b_step = rows->columns[1], c_apart = rows->aparts[0], d_apart = rows->aparts[1];
         const int8_t *a = rows->at[0] + begin * a_step, *b = rows->at[1] + begin * b_step;
         char *at = target + begin * PAIR_BYTES, *past = target + stop * PAIR_BYTES;
-        if (WINDOWS && strip->parts == 4)
+        if (strip->parts == 4)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step) {
                 const int8_t *const upper[4] = {a, a + c_apart, a + 2 * c_apart, a + 3 * c_apart};
                 const int8_t *const lower[4] = {b, b + d_apart, b + 2 * d_apart, b + 3 * d_apart};
@@ -321,7 +321,12 @@ WORD void pairs_sums(
 #endif
 
 /* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
-static __attribute__((noinline)) void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
+#if WINDOWS
+static __attribute__((noinline))
+#else
+static __attribute__((noinline, noclone))
+#endif
+void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
 {
     const vi32 *block = strip->block;
     const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *steps = (const vf32 *)block + QUADS * PAIRS_OFFSET;
@@ -382,43 +387,71 @@ WORD void pairs_clamp(const PairsStrip *strip, vbytes *bytes, const int outputs)
             bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
 }
 
+#if WINDOWS
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
     ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored = strip->stored;
-    /* An image may be narrower than a tile. */
-    const ptrdiff_t stored_columns = OVERLAPS ? strip->columns : columns;
 #pragma GCC unroll 2
     for (int row = 0; row < rows; row++, y += strip->y_row) {
         if (row == stored_rows)
             break;
-        if (WINDOWS && strip->parts == 4) {
+        if (strip->parts == 4) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
                 store_quarters(y + i * move, apart, bytes[row * columns + i]);
         } else if (strip->parts == 2) {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++) {
-                if (i >= stored_columns)
-                    break;
+            for (int i = 0; i < columns; i++)
                 store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
-            }
         } else if (stored >= VECTOR_BYTES) {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++) {
-                if (i >= stored_columns)
-                    break;
+            for (int i = 0; i < columns; i++)
                 store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
-            }
         } else {
 #pragma GCC unroll 8
-            for (int i = 0; i < columns; i++) {
-                if (i >= stored_columns)
-                    break;
+            for (int i = 0; i < columns; i++)
                 store_bytes(y + i * move, bytes[row * columns + i], stored);
-            }
         }
     }
 }
+#else
+/* Parts of the columns, and of a vector; an image may be narrower than a tile. */
+static __attribute__((noinline, noclone)) void pairs_store_parts(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored_columns = least(columns, strip->columns);
+    const int parts = strip->parts;
+    for (ptrdiff_t row = 0; row < rows; row++, y += strip->y_row, bytes += columns)
+        for (ptrdiff_t i = 0; i < stored_columns; i++)
+            if (parts == 4)
+                store_quarters(y + i * move, apart, bytes[i]);
+            else if (parts == 2)
+                store_halves(y + i * move, y + i * move + apart, bytes[i]);
+            else
+                store_bytes(y + i * move, bytes[i], strip->stored);
+}
+
+WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
+{
+    const ptrdiff_t move = strip->y_column;
+    if (strip->parts > 1 || strip->stored < VECTOR_BYTES || strip->columns < columns) {
+        /* Of its own: what a function is given is in memory. */
+        vbytes given[TILE_OUTPUTS];
+#pragma GCC unroll 8
+        for (int i = 0; i < rows * columns; i++)
+            given[i] = bytes[i];
+        pairs_store_parts(strip, given, y, least(stored_rows, rows), columns);
+        return;
+    }
+#pragma GCC unroll 2
+    for (int row = 0; row < rows; row++, y += strip->y_row) {
+        if (row == stored_rows)
+            break;
+#pragma GCC unroll 8
+        for (int i = 0; i < columns; i++)
+            store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
+    }
+}
+#endif
 
 enum { PAIRS_COPIES = VECTOR_BYTES == 64 ? QUADS : 1 };
 
