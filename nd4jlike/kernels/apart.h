@@ -164,13 +164,12 @@ APART(any, 0, 0)
 APART(unsigned, 0, 1)
 APART(3, 3, 0)
 APART(5, 5, 0)
-APART(7, 7, 0)
 
 #define APART_KERNEL(rescaling) \
     static __attribute__((unused)) void apart_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
         const ptrdiff_t square = strip->taps_across == strip->taps_down ? strip->taps_down : 0; \
-        (strip->flip ? apart_unsigned : square == 3 ? apart_3 : square == 5 ? apart_5 : square == 7 ? apart_7 : apart_any)(strip, count, rescaling); \
+        (strip->flip ? apart_unsigned : square == 3 ? apart_3 : square == 5 ? apart_5 : apart_any)(strip, count, rescaling); \
     }
 APART_KERNEL(OTHERWISE)
 #if FUSED

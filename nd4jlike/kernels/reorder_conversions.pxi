@@ -48,14 +48,14 @@ cdef inline void convert_block(const char *source, char *target, const Scale *sc
             dequantize(<const signed char *> source, <float *> target, scale.step, scale.zero_point)
         else:
             (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, inverse, scale.zero_words, scale.order)
-        return
-    for i in range(4):
-        if narrower is half:
+    elif narrower is half:
+        for i in range(4):
             if widens:
                 store_f32(<float *> target + i * LANES, f32_of_half((<const vhalves *> source)[i]), LANES)
             else:
                 (<vhalves *> target)[i] = half_of_f32(load_f32(<const float *> source + i * LANES, LANES))
-        elif narrower is brain:
+    else:
+        for i in range(4):
             if widens:
                 store_f32(<float *> target + i * LANES, f32_of_brain((<const vhalves *> source)[i]), LANES)
             else:
