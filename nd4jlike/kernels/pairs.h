@@ -415,7 +415,7 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
     }
 }
 #else
-/* Parts of the columns, and of a vector; an image may be narrower than a tile. */
+/* An image may be narrower than a tile. Here: parts of the columns, and of a vector. */
 static __attribute__((noinline, noclone)) void pairs_store_parts(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t move = strip->y_column, apart = strip->y_apart, stored_columns = least(columns, strip->columns);
@@ -432,8 +432,8 @@ static __attribute__((noinline, noclone)) void pairs_store_parts(const PairsStri
 
 WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, ptrdiff_t stored_rows, const int rows, const int columns)
 {
-    const ptrdiff_t move = strip->y_column;
-    if (strip->parts > 1 || strip->stored < VECTOR_BYTES || strip->columns < columns) {
+    const ptrdiff_t move = strip->y_column, stored_columns = strip->columns;
+    if (strip->parts > 1 || strip->stored < VECTOR_BYTES) {
         /* Of its own: what a function is given is in memory. */
         vbytes given[TILE_OUTPUTS];
 #pragma GCC unroll 8
@@ -447,8 +447,11 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
         if (row == stored_rows)
             break;
 #pragma GCC unroll 8
-        for (int i = 0; i < columns; i++)
+        for (int i = 0; i < columns; i++) {
+            if (i >= stored_columns)
+                break;
             store_bytes(y + i * move, bytes[row * columns + i], VECTOR_BYTES);
+        }
     }
 }
 #endif
@@ -644,7 +647,11 @@ WORD void pairs_strip(
         char *newest = strip->pairs[pairs - 1];
         ptrdiff_t first = 0;
         rows = pair_rows(strip, 2 * row);
-        pairs_inside(strip, &rows, strip->width, newest);
+        /* Of short strips a call is a part of the time. */
+        if (!WINDOWS && taps == 3 && !strip->flip)
+            pairs_inside_of(strip, &rows, strip->width, newest, 0);
+        else
+            pairs_inside(strip, &rows, strip->width, newest);
         if (WINDOWS && taps == 5)
             strip->edges = 2 * (row - pairs) + 3 < strip->first_row ? OUTSIDE_PAIRS : 0;
         if (WINDOWS && taps == 7)
