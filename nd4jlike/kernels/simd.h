@@ -234,8 +234,13 @@ WORD vi32 max_i32(vi32 a, vi32 b) { return (vi32)vmaxq_s32((int32x4_t)a, (int32x
 WORD vi32 min_i32(vi32 a, vi32 b) { return select_i32(a < b, a, b); }
 WORD vi32 max_i32(vi32 a, vi32 b) { return select_i32(a > b, a, b); }
 #endif
+#if defined(__SSE2__)
+WORD vf32 at_least_f32(vf32 value, vf32 bound) { return (vf32)_mm_max_ps((__m128)bound, (__m128)value); }
+WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)_mm_min_ps((__m128)bound, (__m128)value); }
+#else
 WORD vf32 at_least_f32(vf32 value, vf32 bound) { return (vf32)select_i32((vi32)(value < bound), (vi32)bound, (vi32)value); }
 WORD vf32 at_most_f32(vf32 value, vf32 bound) { return (vf32)select_i32((vi32)(value > bound), (vi32)bound, (vi32)value); }
+#endif
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count)
 {
