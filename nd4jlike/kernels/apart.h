@@ -5,7 +5,7 @@
 #ifndef ND4JLIKE_APART_H
 #define ND4JLIKE_APART_H
 
-#include "pairs.h"
+#include "strip.h"
 
 enum { APART_TAPS = 128 };
 

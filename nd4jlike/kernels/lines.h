@@ -7,7 +7,7 @@
 #ifndef ND4JLIKE_LINES_H
 #define ND4JLIKE_LINES_H
 
-#include "pairs.h"
+#include "strip.h"
 
 enum { LINE_OUTPUTS = 4, LINE_CELL_BYTES = QUADS * CELL_PLANES * VECTOR_BYTES };
 
