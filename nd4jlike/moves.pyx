@@ -862,6 +862,7 @@ cdef void convert_part(const MoveTable *table, const Layout *source_layout, cons
         move_box(table, &layout, scratch, target_layout, target, box, fill, 0, NULL)
         return
     dense(&layout, target_layout, box, source_layout.itemsize)
+    zero_tails = zero_tails and layout.block_count == target_layout.block_count
     for axis in range(layout.rank):
         whole.end[axis] = round_up(box.end[axis], block_product(&layout, axis))
         zero_tails = zero_tails and (whole.end[axis] == box.end[axis] or box.end[axis] == layout.shape[axis])

@@ -662,3 +662,16 @@ def test_d1_blocks_that_cut_each_other():
                 pair.append(nd.ShapeDescriptor.from_tag(shape, outer + blocks, "int16"))
             check(noise(pair[0]), pair[1])
             check(noise(pair[1]), pair[0])
+
+
+@pytest.mark.parametrize("tags_", [("Abc16a", "CbA6a32c"), ("Abc12a", "CAb8a16c")])
+def test_d4_tails_where_blocks_cut_each_other(tags_):
+    """D4: a block tail is written whole, and nothing else, where what is converted is cut within blocks."""
+    for narrow, options in CONVERSIONS.items():
+        source = nd.reorder(np.random.default_rng(0).integers(-100, 100, (65, 150, 5)).astype(np.float32), tags_[0], dtype=narrow, **options)
+        out = noise(nd.ShapeDescriptor.from_tag(source.shape, tags_[1], "float32", (7, 9, 7)))
+        expected = words(out).copy()
+        expected[offsets(out.descriptor, whole_blocks(out.descriptor))] = 0
+        expected[offsets(out.descriptor)] = source.to_numpy().astype(np.float32).view(np.uint32).ravel()
+        nd.reorder(source, out.descriptor, out=out, **options)
+        np.testing.assert_array_equal(words(out), expected)
