@@ -31,6 +31,8 @@ cdef enum:
     SCRATCH_BYTES = 1 << 16
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
+    # A first-level cache has half of it to spare, and what is fetched meanwhile is in time.
+    THIN_BYTES = 1 << 14
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
     # Half a second-level cache that has room for two strips of each end; half of one that has room for a part of one.
@@ -66,6 +68,11 @@ cdef struct Choices:
     # But for the next ones of whole lines; beyond this many bytes through strips, of cells of four bytes and more, and both ends.
     bint next_places
     Py_ssize_t next_strips
+    # Beyond this many bytes, twice as many of whole lines of narrow cells, squares that are far apart at both ends go through strips of 16 KB of rows, or of
+    # columns, while the next strip, of both ends, is fetched into a second-level cache.
+    Py_ssize_t thin_strips
+    # Squares of cells of so many bytes and more are stored past the caches.
+    Py_ssize_t streamed_width
     # Past the caches go single lines, not pairs, of cells up to so many bytes: nchw to nhwc; back, and runs.
     Py_ssize_t single_columns, single_rows
     # Runs are fetched ahead where they lie farther apart than this.
@@ -87,6 +94,8 @@ cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
     choices.few_places = not deep
     choices.next_places = small
     choices.next_strips = streamed // 3 if small else PY_SSIZE_T_MAX
+    choices.thin_strips = PY_SSIZE_T_MAX if deep or small else streamed // 3
+    choices.streamed_width = 2 if deep or small else 1
     choices.single_rows = 0 if deep else 8
     choices.single_columns = 2 if small else choices.single_rows
     choices.followed = -1 if deep or small else 4 * LINE
@@ -116,8 +125,8 @@ cdef struct Squares:
     Py_ssize_t rows, columns
     bint downwards
     Next next
-    # Whether what is written is fetched beside that; whether the next square is, though it is far away at both ends.
-    bint targets, follows
+    # Whether what is written is fetched beside that; whether the next square is, though it is far away at both ends; whether it is into that cache, too.
+    bint targets, follows, thin
 
 
 # What nests are run on.
@@ -395,8 +404,9 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     The lines at the other end, which the next rows or columns continue, stay in a second-level cache. What is streamed is written anywhere.
     """
     cdef Py_ssize_t line = LINE // width, row_bytes = across.extent * width, column_bytes = down.room * width, strip, lines
-    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0, deep, crowded, rows
-    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING, False, False)
+    cdef bint gathers = size_of(down.source) >= across.target, whole = (across.target % LINE if gathers else across.extent % line) == 0
+    cdef bint deep, crowded, rows, thin
+    cdef Squares squares = Squares(down.room, across.extent, False, NOTHING, False, False, False)
     cdef bint beyond = bytes > choices.next_strips
     cdef bint follows = choices.next_places and far and whole and (beyond or width > 2) and min(size_of(down.source), across.target) > LINE
     if down.room > down.extent:
@@ -409,6 +419,14 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
         elif not gathers and down.source == row_bytes and across.extent > 16:
             # Columns of a pair of lines.
             squares.rows, squares.next = max(2 * line, 8 * BIT_BYTES // row_bytes // (2 * line) * 2 * line), ROWS
+        return squares
+    thin = min(size_of(down.source), across.target) > LINE and min(down.extent, across.extent) >= 32
+    if thin and bytes > choices.thin_strips * (2 if whole and width < 4 else 1):
+        squares.follows = squares.thin = True
+        if gathers:
+            squares.columns, squares.next = max(line, THIN_BYTES // (down.extent * width) // line * line), COLUMNS
+        else:
+            squares.rows, squares.next = max(line, THIN_BYTES // row_bytes // line * line), ROWS
         return squares
     # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
     strip = STRIP_BYTES if whole else 8 * BIT_BYTES
@@ -465,9 +483,10 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     for i in range(nest.depth):
         patch.end += max(0, (nest.loops[i].extent - 1) * nest.loops[i].source)
     # Lines that are far apart at both ends are written twice as fast past the caches long before these are full; others, where reads are
-    # fetched ahead, as fast as ever until then. Bytes gain nothing.
+    # fetched ahead, as fast as ever until then.
     apart = min(size_of(down.source), across.target) > LINE
-    scattered = apart and nest.width > 1 and ends.bytes > choices.streamed // 3 * 2 and (<uintptr_t> target | <size_t> across.target) % LINE == 0
+    scattered = apart and nest.width >= choices.streamed_width and ends.bytes > choices.streamed // 3 * 2
+    scattered = scattered and (<uintptr_t> target | <size_t> across.target) % LINE == 0
     single = scattered and nest.width <= (choices.single_columns if size_of(down.source) >= across.target else choices.single_rows)
     patch.stream = scattered or (nest.width > 1 and ends.bytes > choices.streamed and <uintptr_t> target % LINE == 0)
     patch.ahead_source = patch.ahead_target = 0
@@ -481,9 +500,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     # Where a smaller cache has few places for lines at equal distances, what is fetched for squares is in the way; prefetchers follow sixteen rows.
     if squares.follows:
         if squares.next == ROWS:
-            patch.ahead_target = 2 * LINE - 1
+            patch.ahead_target = squares.rows * nest.width if squares.thin else 2 * LINE - 1
         else:
-            patch.ahead_source = line * down.source if squares.downwards else LINE
+            patch.ahead_source = line * down.source if squares.downwards else squares.columns * nest.width if squares.thin else LINE
     elif not (scattered or (apart and choices.few_places and not squares.targets)) and (fetches or (<uintptr_t> target | <size_t> across.target) % LINE):
         # A store across two lines waits for both where the second one is not fetched.
         if squares.downwards:
@@ -496,7 +515,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 patch.ahead_row = patch.ahead_step = LINE
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
-    patch.far = single
+    patch.far = single or squares.thin
     if single and size_of(down.source) >= across.target:
         patch.ahead_source = 8 * LINE
     patch.row, patch.column = down.source, across.target

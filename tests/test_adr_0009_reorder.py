@@ -167,7 +167,7 @@ def test_d1_beyond_a_near_cache(isa, width):
         assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), tags_
 
 
-@pytest.mark.parametrize("machine", [(1 << 18, 3 << 18), (1 << 18, 3 << 20), (1 << 18, 1 << 30), (1 << 19, 1 << 30), (1 << 20, 1 << 30)])
+@pytest.mark.parametrize("machine", [(1 << 18, 3 << 18), (1 << 18, 3 << 20), (1 << 18, 1 << 30), (1 << 19, 3 << 21), (1 << 19, 1 << 30), (1 << 20, 1 << 30)])
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
 def test_d1_strips(isa, width, machine):

@@ -9,6 +9,7 @@ cdef extern from "tiles.h" nogil:
     void move_some(int width, int groups, const char **rows, Py_ssize_t offset, const char *rest, char *target, Py_ssize_t column, Py_ssize_t bytes,
                    Py_ssize_t columns)
     void move_few(int width, int room, const char **rows, Py_ssize_t offset, const char *fill, char *target)
+    void move_whole(int width, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
     void move_square(int width, int rows, int bytes, bint stream, const char *source, Py_ssize_t row, char *target, Py_ssize_t column)
     void move_streamed(
         int width, int bytes, int squares, const char *source, Py_ssize_t row, char *target, Py_ssize_t column, const char *ahead, Py_ssize_t step,
@@ -83,6 +84,17 @@ cdef void fetch_tile(const Patch *patch, Py_ssize_t row, Py_ssize_t rows, Py_ssi
     fetch_ahead(patch, row, rows, column, min(columns, patch.columns - column), source)
 
 
+cdef void fetch_far(const Patch *patch, const char *source, const char *target, Py_ssize_t line) noexcept nogil:
+    """Into a second-level cache: lines of 64 rows and columns, and as many ahead, are too many for a first-level one."""
+    cdef Py_ssize_t i
+    if patch.ahead_source:
+        for i in range(line):
+            touch_far(source + i * patch.row + patch.ahead_source)
+    if patch.ahead_target:
+        for i in range(line):
+            touch_far(target + i * patch.column + patch.ahead_target)
+
+
 cdef inline void turn_rows(const Patch *patch, Py_ssize_t row, Py_ssize_t column, int groups, int tiles, const cell *kind) noexcept nogil:
     """The columns from `column` on of `tiles` tiles of rows, all of the rows there; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), tile_rows = groups * PIECE // width, tile_columns = PIECES // groups * PIECE // width
@@ -115,14 +127,11 @@ cdef inline void turn_band(const Patch *patch, Py_ssize_t row, const cell *kind)
             for i in range(line):
                 touch_far(fetched + i * LINE_BYTES)
             fetched += line * LINE_BYTES
-        if sizeof(cell) > 1:
+        if sizeof(cell) > 1 and not patch.far:
             fetch_ahead(patch, row, line, column, line, source)
-        elif patch.ahead_source:
-            # Lines of 64 rows and columns, and as many ahead, are too many for a first-level cache.
-            for i in range(line):
-                touch_far(source + i * patch.row + patch.ahead_source)
-                touch_far(target + i * patch.column + patch.ahead_target)
-        move_square(sizeof(cell), LINE_BYTES // sizeof(cell), LINE_BYTES, False, source, patch.row, target, patch.column)
+        else:
+            fetch_far(patch, source, target, line)
+        move_whole(sizeof(cell), source, patch.row, target, patch.column)
         source += LINE_BYTES
         target += line * patch.column
         column += line
@@ -316,18 +325,17 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
             row = turn_short(patch, 16, kind)
         elif patch.columns == 3 and CHOOSES and width <= 4:
             row = part_rows(patch, kind)
-    if sizeof(cell) > 1 and stream:
-        while row + line <= patch.rows:
-            squares = 2 if row + 2 * line <= patch.rows and (patch.next or 2 * line <= STREAMED_ROWS) and not patch.far else 1
-            stream_band(patch, row, squares, kind)
-            if patch.columns % line:
-                turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, squares * (LINE_BYTES // PIECE // PIECES), kind)
-            row += squares * line
     while row + line <= patch.rows:
-        turn_band(patch, row, kind)
+        squares = 1
+        if stream:
+            if row + 2 * line <= patch.rows and (patch.next or 2 * line <= STREAMED_ROWS) and not patch.far:
+                squares = 2
+            stream_band(patch, row, squares, kind)
+        else:
+            turn_band(patch, row, kind)
         if patch.columns % line:
-            turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, LINE_BYTES // PIECE // PIECES, kind)
-        row += line
+            turn_rows(patch, row, patch.columns - patch.columns % line, PIECES, squares * (LINE_BYTES // PIECE // PIECES), kind)
+        row += squares * line
     if sizeof(cell) > 2 and row + line // 2 <= patch.rows:
         turn_rows(patch, row, 0, HALF_PIECES, LINE_BYTES // 2 // PIECE // HALF_PIECES, kind)
         row += line // 2

@@ -400,6 +400,22 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
 
 #endif
 
+/* A line of each of so many rows that columns are lines. Those of bytes and halves are long enough to be called. */
+#define WHOLE_SQUARE(width) \
+    static __attribute__((noinline, noclone, unused)) void move_whole_##width(const char *source, ptrdiff_t row, char *target, ptrdiff_t column) \
+    { \
+        move_square(width, LINE / width, LINE, 0, source, row, target, column); \
+    }
+WHOLE_SQUARE(1)
+WHOLE_SQUARE(2)
+WORD void move_whole(int width, const char *source, ptrdiff_t row, char *target, ptrdiff_t column)
+{
+    if (width <= 2)
+        (width == 1 ? move_whole_1 : move_whole_2)(source, row, target, column);
+    else
+        move_square(width, LINE / width, LINE, 0, source, row, target, column);
+}
+
 /* Squares of `bytes` of each row, one or two of them one below the other, stored past the caches, and between the stores as many lines fetched, `step` bytes
  * apart from `ahead` on, NULL for none, if `far` no nearer than a second-level cache. Memory takes the two lines of a column together 1.1 to 1.4 times as fast as lines that are far apart, and 1.1 times
  * as fast again where loads wait between them, not after them: both need the same buffers. */
@@ -410,7 +426,10 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
     { \
         char lines[LINE / width][2 * LINE] __attribute__((aligned(64))); \
         _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) \
-            move_square(width, LINE / width, bytes, 0, source + k * (LINE / width) * row, row, lines[0] + k * LINE, 2 * LINE); \
+            if (width <= 2) \
+                move_whole(width, source + k * (LINE / width) * row, row, lines[0] + k * LINE, 2 * LINE); \
+            else \
+                move_square(width, LINE / width, bytes, 0, source + k * (LINE / width) * row, row, lines[0] + k * LINE, 2 * LINE); \
         _Pragma("GCC unroll 1") for (int i = 0; i < bytes / width; i++) \
             _Pragma("GCC unroll 1") for (int k = 0; k < squares; k++) { \
                 if (ahead) { \
@@ -423,6 +442,7 @@ WORD void move_square(int width, int rows, int bytes, int stream, const char *so
                 copy_piece(target + i * column + k * LINE, lines[i] + k * LINE, LINE, 1); \
             } \
     }
+STREAMED(1)
 STREAMED(2)
 STREAMED(4)
 STREAMED(8)
@@ -430,7 +450,7 @@ WORD void move_streamed(
     int width, int bytes, int squares, const char *source, ptrdiff_t row, char *target, ptrdiff_t column, const char *ahead, ptrdiff_t step,
     int far)
 {
-    (width == 2 ? move_streamed_2 : width == 4 ? move_streamed_4 : move_streamed_8)(
+    (width == 1 ? move_streamed_1 : width == 2 ? move_streamed_2 : width == 4 ? move_streamed_4 : move_streamed_8)(
         bytes, squares, source, row, target, column, ahead, step, far);
 }
 
