@@ -388,13 +388,34 @@ def test_d6_what_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("scale", "zero"), [(0.1, 3), (1, -128), (0.007, 127), (0.5, 0), (3.7e5, 1), (1e-40, -7), (2.0**-90, 5), (2.0**-149, 0), (2.0**90, 3), (2.0**110, -1)]
+    ("scale", "zero"),
+    [
+        (0.1, 3),
+        (1, -128),
+        (0.007, 127),
+        (0.5, 0),
+        (3.7e5, 1),
+        (1e-40, -7),
+        (2.0**-90, 5),
+        (2.0**-149, 0),
+        (2.0**90, 3),
+        (2.0**110, -1),
+        (0.9999999, 0),
+        (1.0000001, 7),
+        (0.33333334, -7),
+        (1.9999999, 3),
+        (1e-28, 2),
+        (2e-27, 1),
+        (9e26, 4),
+        (3e27, 0),
+    ],
 )
 @every_isa
 def test_d7_codes(isa, scale, zero):
     """D7: `round(x / scale) + zero_point`, computed in float32, halves to even, saturated; NaN gives the zero point; and back."""
     step = np.float32(scale)
-    values = np.concatenate([hard_floats(), (np.arange(-300, 300, dtype=np.float32) / 2) * step])
+    halves = (np.arange(-600, 600) / 2 * float(step)).astype(np.float32).view(np.int32)
+    values = np.concatenate([hard_floats(), *((halves + near).view(np.float32) for near in range(-3, 4))])
     with np.errstate(all="ignore"):
         steps = np.where(np.isnan(values), np.float32(0), np.rint(values / step))
     steps = np.where(np.isnan(steps), 0, steps)

@@ -8,7 +8,10 @@ cdef extern from "tiles.h" nogil:
     vf32 f32_of_brain(vhalves brain)
     vi16 splat_i16(int value)
     vbytes order_of(int steps)
-    vbytes quantized(const float *source, vf32 scale, const int inverse, vi16 zero_point, vbytes order)
+    const int DIVIDES, MULTIPLIES, CORRECTS
+    const bint MAY_CORRECT
+    vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order)
+    void narrowed_brains(const float *source, vhalves *target)
     void dequantize(const signed char *source, float *target, vf32 scale, vi32 zero_point)
 
 cdef enum:
@@ -26,9 +29,9 @@ ctypedef fused narrower:
     code
 
 cdef struct Scale:
-    # One over it where that is exact and numbers become codes.
-    vf32 step
-    bint inverse
+    # And one over it, and how numbers are divided by it.
+    vf32 step, inverse
+    int how
     vi32 zero_point
     vi16 zero_words
     vbytes order
@@ -40,30 +43,29 @@ ctypedef void (*Converter)(const char *source, char *target, Py_ssize_t count, c
 cdef Converter converters[CONVERSIONS]
 
 
-cdef inline void convert_block(const char *source, char *target, const Scale *scale, bint widens, bint inverse, const narrower *kind) noexcept nogil:
+cdef inline void convert_block(const char *source, char *target, const Scale *scale, bint widens, int how, const narrower *kind) noexcept nogil:
     """VECTOR_BYTES numbers; `kind` is not read."""
     cdef int i
     if narrower is code:
         if widens:
             dequantize(<const signed char *> source, <float *> target, scale.step, scale.zero_point)
         else:
-            (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, inverse, scale.zero_words, scale.order)
+            (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.inverse, how, scale.zero_words, scale.order)
     elif narrower is half:
         for i in range(4):
             if widens:
                 store_f32(<float *> target + i * LANES, f32_of_half((<const vhalves *> source)[i]), LANES)
             else:
                 (<vhalves *> target)[i] = half_of_f32(load_f32(<const float *> source + i * LANES, LANES))
-    else:
+    elif widens:
         for i in range(4):
-            if widens:
-                store_f32(<float *> target + i * LANES, f32_of_brain((<const vhalves *> source)[i]), LANES)
-            else:
-                (<vhalves *> target)[i] = brain_of_f32(load_f32(<const float *> source + i * LANES, LANES))
+            store_f32(<float *> target + i * LANES, f32_of_brain((<const vhalves *> source)[i]), LANES)
+    else:
+        narrowed_brains(<const float *> source, <vhalves *> target)
 
 
 cdef inline void convert_blocks(
-    const char *source, char *target, Py_ssize_t count, const Scale *scale, bint widens, bint inverse, const narrower *kind,
+    const char *source, char *target, Py_ssize_t count, const Scale *scale, bint widens, int how, const narrower *kind,
 ) noexcept nogil:
     """`kind` is not read."""
     cdef Py_ssize_t i = 0, k
@@ -71,7 +73,7 @@ cdef inline void convert_blocks(
     while i < count:
         k = min(i, count - VECTOR_BYTES)
         convert_block(source + k * <Py_ssize_t> (sizeof(narrower) if widens else sizeof(float)),
-                      target + k * <Py_ssize_t> (sizeof(float) if widens else sizeof(narrower)), &held, widens, inverse, kind)
+                      target + k * <Py_ssize_t> (sizeof(float) if widens else sizeof(narrower)), &held, widens, how, kind)
         i += VECTOR_BYTES
 
 
@@ -104,9 +106,10 @@ cdef void convert(const Runs *runs, int conversion, float step, int zero_point) 
     cdef Scale scale
     cdef uint32_t bits
     memcpy(&bits, &step, sizeof(step))
-    scale.inverse = conversion == TO_CODES and bits & 0x7FFFFF == 0 and 1e-30 < step < 1e30
-    if scale.inverse:
-        step = 1 / step
+    scale.how = DIVIDES
+    if 1e-27 < step < 1e27 and (bits & 0x7FFFFF == 0 or MAY_CORRECT):
+        scale.how = CORRECTS if bits & 0x7FFFFF else MULTIPLIES
+    scale.inverse = splat_f32(1 / step)
     scale.step, scale.zero_point, scale.zero_words, scale.order = splat_f32(step), splat_i32(zero_point), splat_i16(zero_point), order_of(1)
     for i in range(runs.outer):
         j = 0
@@ -150,27 +153,29 @@ cdef void convert(const Runs *runs, int conversion, float step, int zero_point) 
 
 
 cdef void to_half(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    convert_blocks[half](source, target, count, scale, False, False, NULL)
+    convert_blocks[half](source, target, count, scale, False, 0, NULL)
 
 
 cdef void from_half(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    convert_blocks[half](source, target, count, scale, True, False, NULL)
+    convert_blocks[half](source, target, count, scale, True, 0, NULL)
 
 
 cdef void to_brain(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    convert_blocks[brain](source, target, count, scale, False, False, NULL)
+    convert_blocks[brain](source, target, count, scale, False, 0, NULL)
 
 
 cdef void from_brain(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    convert_blocks[brain](source, target, count, scale, True, False, NULL)
+    convert_blocks[brain](source, target, count, scale, True, 0, NULL)
 
 
 cdef void to_codes(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    if scale.inverse:
-        convert_blocks[code](source, target, count, scale, False, True, NULL)
+    if scale.how == MULTIPLIES:
+        convert_blocks[code](source, target, count, scale, False, MULTIPLIES, NULL)
+    elif MAY_CORRECT and scale.how == CORRECTS:
+        convert_blocks[code](source, target, count, scale, False, CORRECTS, NULL)
     else:
-        convert_blocks[code](source, target, count, scale, False, False, NULL)
+        convert_blocks[code](source, target, count, scale, False, DIVIDES, NULL)
 
 
 cdef void from_codes(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
-    convert_blocks[code](source, target, count, scale, True, False, NULL)
+    convert_blocks[code](source, target, count, scale, True, 0, NULL)

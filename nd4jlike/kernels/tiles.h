@@ -622,27 +622,72 @@ WORD void move_few(int width, int room, const char *const *rows, ptrdiff_t offse
 #endif
 }
 
-/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `order` is order_of(1). `inverse`: `scale` is a power of 2, and
- * one over it is given, which is as exact. */
-WORD vbytes quantized(const float *source, vf32 scale, const int inverse, vi16 zero_point, vbytes order)
+/* How numbers are divided by a scale: as they are; times one over it where that is exact, it is a power of 2; times one over it, and then the remainder of
+ * that times one over it once more, which is as exact where nothing over- or underflows, and with vectors of 64 bytes takes three quarters of the time. */
+enum { DIVIDES, MULTIPLIES, CORRECTS };
+enum { MAY_CORRECT = PIECES == 4 };
+
+/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `inverse` is one over the scale, `order` is order_of(1). */
+WORD vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order)
 {
     vi32 steps[QUADS];
+    const vf32 most = splat_f32(512.0f);
     _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
     {
         vf32 ratio = load_f32(source + i * LANES, LANES);
-        ratio = inverse ? ratio * scale : ratio / scale;
-        ratio = (vf32)((vi32)ratio & (vi32)(ratio == ratio));
+#if VECTOR_BYTES == 64
+        if (how == CORRECTS) {
+            const vf32 bound = most * scale;
+            ratio = (vf32)_mm512_maskz_range_ps(_mm512_cmp_ps_mask((__m512)ratio, (__m512)ratio, _CMP_ORD_Q), (__m512)ratio, (__m512)bound, 2);
+            const __m512 near = (__m512)(ratio * inverse), rest = _mm512_fnmadd_ps(near, (__m512)scale, (__m512)ratio);
+            steps[i] = round_f32((vf32)_mm512_fmadd_ps(rest, (__m512)inverse, near));
+            continue;
+        }
+#endif
+        ratio = how == MULTIPLIES ? ratio * inverse : ratio / scale;
         /* What is below all integers becomes the least one. */
-        steps[i] = round_f32(at_most_f32(ratio, splat_f32(512.0f)));
+#if VECTOR_BYTES == 64
+        ratio = (vf32)_mm512_maskz_min_ps(_mm512_cmp_ps_mask((__m512)ratio, (__m512)ratio, _CMP_ORD_Q), (__m512)ratio, (__m512)most);
+#else
+        ratio = at_most_f32((vf32)((vi32)ratio & (vi32)(ratio == ratio)), most);
+#endif
+        steps[i] = round_f32(ratio);
     }
     return in_order(pack_i16(add_saturated_i16(pack_i32(steps[0], steps[1]), zero_point), add_saturated_i16(pack_i32(steps[2], steps[3]), zero_point)), order);
+}
+
+/* VECTOR_BYTES numbers to bfloat16, half to even; a NaN stays one, made quiet. */
+WORD void narrowed_brains(const float *source, vhalves *target)
+{
+#if VECTOR_BYTES == 64
+    const __m512i lower = _mm512_set1_epi32(0x7FFF), one = _mm512_set1_epi32(1);
+    vi16 uppers;
+    _Pragma("GCC unroll 32") for (int i = 0; i < 32; i++) uppers[i] = (int16_t)(2 * i + 1);
+    _Pragma("GCC unroll 2") for (int k = 0; k < 2; k++)
+    {
+        __m512i cells[2];
+        _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++)
+        {
+            const __m512i bits = _mm512_loadu_si512(source + (2 * k + i) * LANES);
+            const __mmask16 nan = _mm512_cmp_ps_mask((__m512)bits, (__m512)bits, _CMP_UNORD_Q);
+            cells[i] = _mm512_add_epi32(_mm512_add_epi32(bits, lower), _mm512_and_si512(_mm512_srli_epi32(bits, 16), one));
+            cells[i] = _mm512_mask_or_epi32(cells[i], nan, bits, _mm512_set1_epi32(0x400000));
+        }
+        _mm512_storeu_si512(target + 2 * k, _mm512_permutex2var_epi16(cells[0], (__m512i)uppers, cells[1]));
+    }
+#else
+    for (int i = 0; i < QUADS; i++)
+        target[i] = brain_of_f32(load_f32(source + i * LANES, LANES));
+#endif
 }
 
 WORD void dequantize(const int8_t *source, float *target, vf32 scale, vi32 zero_point)
 {
     _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
     {
-#if VECTOR_BYTES == 32
+#if VECTOR_BYTES == 64
+        const vi32 code = (vi32)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(source + i * LANES)));
+#elif VECTOR_BYTES == 32
         const vi32 code = (vi32)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(source + i * LANES)));
 #elif VECTOR_BYTES == 16 && defined(__SSE2__)
         const vbytes all = *(const vbytes *)source, words = i < 2 ? UNPACK(lo, 8, all, all) : UNPACK(hi, 8, all, all);
