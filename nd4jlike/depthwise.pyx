@@ -10,8 +10,8 @@ from libc.string cimport memcmp, memset
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS,
-    SUMS, UINT8, Family, KernelTable, Problem, Requantization)
+    ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED,
+    REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
@@ -117,8 +117,9 @@ cdef class _Launch:
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
     cdef bint looks_at_padding
     cdef bint reads_padding
-    # Whose addresses choose among launches that differ in the lead of the channels.
+    # Whose addresses choose among launches that differ in the lead of the channels; and the lead of this one, as `lead` gives it.
     cdef int aligns
+    cdef Py_ssize_t placed
     cdef int itemsize
     # First byte and one past the last that a call may touch, from element (0, .., 0).
     cdef Py_ssize_t x_begin
@@ -127,10 +128,12 @@ cdef class _Launch:
     cdef Py_ssize_t y_end
 
     cdef Py_ssize_t lead(self, const char *x, const char *y) noexcept:
-        """Channels before the first whole vector in memory."""
+        """Channels before the first whole vector in memory; negative where both have as many and that makes a difference."""
+        cdef Py_ssize_t found, last = self.family.lanes * self.itemsize - 1
         if self.aligns == ALIGNS_NONE:
             return 0
-        return <int> (-<Py_ssize_t> (x if self.aligns == ALIGNS_INPUT else y) & (self.family.lanes * self.itemsize - 1)) // self.itemsize
+        found = <int> (-<Py_ssize_t> (x if self.aligns & ALIGNS_INPUT else y) & last) // self.itemsize
+        return -found if self.aligns & ALIGNS_BOTH and (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0 else found
 
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, x, y, NULL, self.scratch_bytes)
@@ -519,7 +522,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if (
             launch is not None
             and (not launch.looks_at_padding or launch.reads_padding == source.padding_holds(self._padding_bits))
-            and (launch.aligns == ALIGNS_NONE or launch.problem.lead == launch.lead(source.data(), target.data()))
+            and (launch.aligns == ALIGNS_NONE or launch.placed == launch.lead(source.data(), target.data()))
         ):
             return launch
         return self._find(source, target)
@@ -550,7 +553,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         return launch
 
     cdef _Launch _built(self, ShapeDescriptor x, ShapeDescriptor y, bint reads_padding, Py_ssize_t lead):
-        """Check two descriptors and decide everything about the calls on them, in memory `lead` channels before a whole vector."""
+        """Check two descriptors and decide everything about the calls on them, in memory of which `_Launch.lead` is `lead`."""
         cdef _Launch launch = _Launch.__new__(_Launch)
         cdef Problem *problem = &launch.problem
         cdef const Layout *source = &x.layout
@@ -570,7 +573,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
         self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
-        problem.lead, launch.itemsize = lead, source.itemsize
+        problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
         launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
         launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and launch.family.reads_halo(problem)
         launch.reads_padding = launch.looks_at_padding and reads_padding

@@ -752,8 +752,7 @@ cdef class NdArray(_Operators):
         return self.descriptor.shape[0]
 
     def __contains__(self, value):
-        found = self == value
-        return found is not False and bool(found.any())
+        return bool((self == value).any())
 
     def __iter__(self):
         if self.ndim == 0:
@@ -874,11 +873,7 @@ cdef class NdArray(_Operators):
             return self.T
         if len(axes) == 1 and isinstance(axes[0], (tuple, list, NDARRAY)):
             axes = tuple(axes[0])
-        try:
-            axes = tuple([axis + self.ndim if axis < 0 else axis for axis in map(operator.index, axes)])
-        except TypeError:  # which `permute` says in words
-            pass
-        return self.permute(axes)
+        return self.permute(tuple([axis + self.ndim if axis < 0 else axis for axis in axes]))
 
     def swapaxes(self, axis1, axis2):
         """Exchange two axes, as a view.

@@ -563,6 +563,39 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
         assert got[0] == got[1]
 
 
+def within_page(values, at, pitch):
+    """Copy `values` to memory that is NaN elsewhere, `at` bytes beyond a page, pixels `pitch` elements apart; and all of it."""
+    _, height, width, _ = values.shape
+    memory = np.full(height * width * pitch + 3 * 4096 // values.itemsize, np.nan, values.dtype)
+    skip = (-memory.ctypes.data % 4096 + 4096 + at) // values.itemsize
+    copy = np.lib.stride_tricks.as_strided(memory[skip:], values.shape, [values.itemsize * n for n in (height * width * pitch, width * pitch, pitch, 1)])
+    copy[...] = values
+    return copy, memory
+
+
+@every_isa
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_d11_outputs_just_ahead_of_inputs(isa, dtype):
+    """D11: the bits do not depend on it. D7: what lies beside the channels is neither used nor written."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    for size, (channels, pitch), kernel, stride, dilation in (
+        ((9, 8), (256, 256), 3, 1, 1), ((8, 9), (250, 256), 3, 1, 2), ((9, 10), (512, 512), 3, 2, 1), ((7, 7), (384, 384), 3, 1, 1),
+        ((6, 31), (128, 128), 3, 1, 2), ((6, 9), (200, 256), 5, 1, 1), ((5, 6), (140, 256), 4, 1, 1), ((7, 6), (256, 256), 2, 2, 1),
+    ):  # fmt: skip
+        values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, *size, channels), (kernel, kernel, channels, 1), (channels,))))
+        plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, activation="relu6" if kernel == 2 else None, isa=isa)
+        x = nd.NdArray(plan.input_descriptor(values.shape))
+        x[...] = values
+        want = np.asarray(plan(x))
+        for at, ahead in product((0, 16, 48), (-64, 0, 16, 64, 256, 272, 2048)):
+            given, _ = within_page(values, at, pitch)
+            out, memory = within_page(np.zeros_like(want), 512 + at + ahead, pitch)
+            untouched = np.isnan(memory)
+            plan(given, out)
+            assert out.tobytes() == want.tobytes()
+            assert (np.isnan(memory) == untouched).all()
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("size", [(9, 9), (9, 10), (4, 11), (3, 12), (2, 9), (1, 9), (12, 8), (7, 17)])

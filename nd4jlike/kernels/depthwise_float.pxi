@@ -18,7 +18,7 @@ cdef extern from "taps.h" nogil:
         Range upper, both, lower
         int step, rows, stored, taps, stride
         unsigned long long outside
-        Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back
+        Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back, ahead, first_lanes, whole_lanes, period
         bint spread
         const vf32 *limits
         int above, below
@@ -49,6 +49,8 @@ cdef extern from "taps.h" nogil:
     const OneTile beside_tiles[2]
     const OneTile small_tiles[2]
     const bint DOUBLES
+    const int PAGE
+    const int DELAYED_PERIOD
     const OneTile general_tiles[4][2][13]
     int where_of(const Tile *tile, int columns)
     void run_tiles(
@@ -74,6 +76,8 @@ cdef enum:
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
     TOGETHER_BYTES = 384
+    # The same of an output alone: its weights take nine times as much.
+    ALONE_BYTES = 1024
     TOGETHER_PRODUCTS = 900
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
@@ -98,8 +102,10 @@ cdef struct Line:
 cdef struct Rows:
     Line down, across
     Py_ssize_t itemsize, lanes, channels, blocks, block_vectors
-    # Channels that all blocks but the first, and a last overlapped one, begin earlier than at multiples of `lanes`.
+    # Channels that all blocks but the first, and a last overlapped one, begin earlier than at multiples of `lanes`; with `lined` these as well: the vectors
+    # at both ends hold what lies beside the channels.
     Py_ssize_t back
+    bint lined
     # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
@@ -249,8 +255,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.y_vectors, job.y_step = problem.y_block // LANES, problem.y_block_step * job.itemsize
     job.spread = problem.multiplier > 1
     job.overlapped = False
+    job.lined = problem.lead > 0 and problem.agrees
     if problem.lead:
-        job.overlapped = (job.channels + job.back) % job.lanes != 0
+        job.overlapped = not job.lined and (job.channels + job.back) % job.lanes != 0
     elif job.channels % job.lanes:
         # Where there are no masks, parts of vectors are stored through memory.
         if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels or (VECTOR_BYTES == 32 and job.channels > job.lanes):
@@ -339,7 +346,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
 
 cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept nogil:
     """The output channel in lane 0 of a block."""
-    return job.channels - job.lanes if job.overlapped and block == job.blocks - 1 else max(0, block * job.lanes - job.back)
+    if job.overlapped and block == job.blocks - 1:
+        return job.channels - job.lanes
+    return max(0 if not job.lined else -job.back, block * job.lanes - job.back)
 
 
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
@@ -359,7 +368,10 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         pitches |= problem.x_strides[i] | problem.y_strides[i]
     if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
         return ALIGNS_NONE
-    return ALIGNS_INPUT if job.across.step > 1 or (VECTOR_BYTES == 64 and job.across.taps > 3) else ALIGNS_OUTPUT
+    if VECTOR_BYTES == 64:
+        return (ALIGNS_INPUT if job.across.step > 1 or job.across.taps > 3 or problem.sets > 0 else ALIGNS_OUTPUT) + (
+            ALIGNS_BOTH if problem.element != FLOAT64 else 0)
+    return ALIGNS_INPUT if job.across.step > 1 else ALIGNS_OUTPUT
 
 
 cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noexcept nogil:
@@ -508,6 +520,19 @@ cdef Py_ssize_t run_beside(
     return stop
 
 
+cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
+    """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
+    if VECTOR_BYTES == 64 and job.itemsize < 8:
+        return (1 << end) - (1 << first)
+    return LANES if end == job.lanes else end
+
+
+cdef inline Py_ssize_t period_of(const Rows *job) noexcept nogil:
+    """Tile.period."""
+    cdef Py_ssize_t period = lowest_bit(PAGE | job.across.x | job.across.y | job.down.x | job.down.y)
+    return period if period >= DELAYED_PERIOD and not (job.spread or job.x_vectors or job.y_vectors) else 0
+
+
 cdef void run_image(
     const Rows *job, const vf32 *limits, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
@@ -526,6 +551,8 @@ cdef void run_image(
     parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
     if job.parted:
         parts = max(parts, job.channels * job.itemsize // TOGETHER_BYTES)
+    elif job.pixel and VECTOR_BYTES == 64:
+        parts = max(parts, job.channels * job.itemsize // ALONE_BYTES)
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
@@ -547,8 +574,13 @@ cdef void run_image(
         tile.y_block, tile.y_tail = job.y_step, (job.blocks - 1) * job.y_step
     elif job.y_vectors:
         chunk = common_divisor(job.y_vectors, job.x_vectors)
-    tile.tail_lanes = LANES if job.overlapped else job.channels % job.lanes
+    tile.tail_lanes = stored_lanes(job, 0, job.lanes if job.overlapped else (job.channels + job.back) % job.lanes)
+    tile.first_lanes = tile.whole_lanes = stored_lanes(job, 0, job.lanes)
+    tile.ahead = 0
+    if job.lined:
+        tile.ahead, tile.first_lanes = tile.back, stored_lanes(job, job.back, job.lanes)
     tile.spread = job.spread
+    tile.period = period_of(job)
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     tile.limits = limits
     tile.new_rows = tile.next_rows = 0
@@ -676,7 +708,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
     cdef real *target
     cdef real *row
     cdef int *index
-    cdef Py_ssize_t block, lane, tap, channel, first, valid, taps = problem.kernel_height * problem.kernel_width
+    cdef Py_ssize_t block, lane, tap, channel, first, before, valid, taps = problem.kernel_height * problem.kernel_width
     memset(packed, 0, HEADER_BYTES)
     for block in range(job.blocks):
         target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * job.lanes
@@ -684,7 +716,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
         first = first_channel(job, block) // problem.multiplier
         for lane in range(job.lanes):
             channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
-            target[lane] = bias[channel] if bias != NULL and channel < job.channels else 0
+            target[lane] = bias[channel] if bias != NULL and 0 <= channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
             if job.spread:
@@ -694,13 +726,14 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
             row = target + (CONSTANTS_FLOAT + tap) * job.lanes
             if problem.element != BFLOAT16:
                 channel = first_channel(job, block)
+                before = max(0, -channel)
                 valid = min(job.lanes, job.channels - channel)
-                memcpy(row, weights + tap * job.channels + channel, valid * sizeof(real))
-                memset(row + valid, 0, (job.lanes - valid) * sizeof(real))
+                memset(row, 0, job.lanes * sizeof(real))
+                memcpy(row + before, weights + tap * job.channels + (channel + before), (valid - before) * sizeof(real))
                 continue
             for lane in range(job.lanes):
                 channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
-                row[lane] = weights[tap * job.channels + channel] if channel < job.channels else 0
+                row[lane] = weights[tap * job.channels + channel] if 0 <= channel < job.channels else 0
         if job.spread:
             index[SPREAD_SOURCE * LANES] = <int> first
             index[SPREAD_SOURCE * LANES + 1] = index[SPREAD_INDEX * LANES + LANES - 1] + 1

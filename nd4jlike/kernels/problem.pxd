@@ -55,6 +55,8 @@ cdef struct Problem:
     Py_ssize_t channel_room
     # Channels before the first vector of whole ones in memory, for kernels that begin there; 0: vectors begin with the first channel.
     Py_ssize_t lead
+    # Whether those of `x` and those of `out` do so after as many channels.
+    bint agrees
     # IN_CACHE to IN_MEMORY. Decides on the order of work, not on results.
     int distance
     # Where that is in memory, shorter pixels are not fetched ahead, bytes: prefetchers follow them.
@@ -91,6 +93,8 @@ cdef enum:
     ALIGNS_NONE
     ALIGNS_INPUT
     ALIGNS_OUTPUT
+    # Added to these: what Problem.agrees tells makes a difference.
+    ALIGNS_BOTH = 4
 
 
 # What one instruction set offers for one element type, that of input and output.

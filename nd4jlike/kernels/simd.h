@@ -96,6 +96,7 @@ WORD __mmask16 first_lanes(ptrdiff_t count) { return (__mmask16)((1u << count) -
 
 WORD vf32 load_part_f32(const float *source, ptrdiff_t count) { return (vf32)_mm512_maskz_loadu_ps(first_lanes(count), source); }
 WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count) { _mm512_mask_storeu_ps(target, first_lanes(count), (__m512)value); }
+WORD void store_chosen_f32(float *target, vf32 value, ptrdiff_t mask) { _mm512_mask_storeu_ps(target, (__mmask16)mask, (__m512)value); }
 /* Of at most half a vector: a vector crosses cache lines with what its mask leaves out, too. */
 WORD vf32 load_half_f32(const float *source, ptrdiff_t count)
 {
@@ -476,6 +477,7 @@ enum { BY_PAIRS = 0 };
 
 WORD vhalves load_part_halves(const void *source, ptrdiff_t count) { return (vhalves)_mm256_maskz_loadu_epi16(first_lanes(count), source); }
 WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { _mm256_mask_storeu_epi16(target, first_lanes(count), (__m256i)value); }
+WORD void store_chosen_halves(char *target, vhalves value, ptrdiff_t mask) { _mm256_mask_storeu_epi16(target, (__mmask16)mask, (__m256i)value); }
 
 #else
 
@@ -594,14 +596,22 @@ WORD vf32 load_row(const void *source, int element)
     return element == BFLOAT16 ? load_brains(source) : element == FLOAT64 ? *(const vf32 *)source : load_as_f32(source, LANES, element);
 }
 
-/* All lanes, or the first `count` of them, fewer. */
+/* Whether a part of a vector is stored by one instruction, as all of it. */
+#define MASKS(element) (VECTOR_BYTES == 64 && element != FLOAT64)
+#if VECTOR_BYTES < 64
+#define store_chosen_f32 store_part_f32
+#define store_chosen_halves store_part_halves
+#endif
+/* All lanes, or the first `count` of them, fewer; where there are masks, those of the mask `count`. */
 WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element, const int whole)
 {
     const int as_it_is = element == FLOAT32 || element == FLOAT64;
     vhalves halves;
     if (as_it_is && whole)
         *(vf32 *)target = value;
-    if (as_it_is && !whole)
+    else if (MASKS(element) && as_it_is)
+        store_chosen_f32((float *)target, value, count);
+    else if (as_it_is)
         store_part_f32((float *)target, value, element == FLOAT64 ? 2 * count : count);
     if (as_it_is)
         return;
@@ -609,7 +619,7 @@ WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element
     if (whole)
         *(vhalves *)target = halves;
     else
-        store_part_halves(target, halves, count);
+        store_chosen_halves(target, halves, count);
 }
 
 /* The line between two vectors of float32 side by side that begin `skew` bytes beyond lines: the end of one and the beginning of the next. */

@@ -38,8 +38,10 @@ typedef struct {
     unsigned long long outside;
     /* Blocks of LANES channels, so many bytes apart; then one that starts `tail` bytes from the first channel and stores that many elements. */
     ptrdiff_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes;
-    /* Bytes that blocks after the first begin earlier. */
-    ptrdiff_t back;
+    /* Bytes that blocks after the first begin earlier, and the first one; the lanes of it that are stored, and of whole blocks. */
+    ptrdiff_t back, ahead, first_lanes, whole_lanes;
+    /* A power of 2 that all pixels, of input and output, are multiples of apart; 0: too small to matter. */
+    ptrdiff_t period;
     /* Whether inputs are spread over the lanes: the last two vectors of a block tell how. */
     int spread;
     /* Of outputs; NULL: none. */
@@ -172,8 +174,6 @@ WORD void limit_outputs(vf32 *row, const Tile *tile, const int columns, const in
     }
 }
 
-/* Whether a part of a vector is stored by one instruction, as all of it. */
-#define MASKS(element) (VECTOR_BYTES == 64 && element != FLOAT64)
 /* What is stored of the last block, out of the registers: a loop is small, and few blocks need it. */
 #define STORE_PARTS(element) \
     static __attribute__((noinline, unused)) void store_parts_##element(const Tile *tile, char *y, const vf32 *sums, ptrdiff_t lanes, int rows, int columns) \
@@ -273,7 +273,7 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
 {
     const Steps steps = steps_of(tile->y_column);
     if (joint->first || joint->last)
-        store_outputs(y, row, tile, LANES, 1, 1, columns, where, element);
+        store_outputs(y, row, tile, tile->whole_lanes, 1, 1, columns, where, element);
     else
         limit_outputs(row, tile, columns, element);
     if (!joint->first) {
@@ -548,7 +548,7 @@ WORD void pixel_tile(
     const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int where)
 {
     const vf32 low = tile->limits ? tile->limits[0] : splat_f32(-__builtin_inff()), high = tile->limits ? tile->limits[1] : splat_f32(__builtin_inff());
-    const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block;
+    const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block, block_vectors = tile->block_vectors;
     const unsigned long long outside = tile->outside;
     const int above = tile->above, below = tile->below;
     /* With vectors of 32 bytes all outputs of a place in one call: a few channels are less work than a call. */
@@ -569,8 +569,12 @@ WORD void pixel_tile(
                     if (where == INSIDE || !(outside >> j & 1))
                         sum += *(const vf32 *)(rows[i] + j * x_column) * weights[1 + i * taps + j];
             }
-            store_f32((float *)to, at_most_f32(at_least_f32(sum, low), high), lanes);
-            weights += 1 + taps * taps;
+            sum = at_most_f32(at_least_f32(sum, low), high);
+            if (MASKS(FLOAT32))
+                store_chosen_f32((float *)to, sum, lanes);
+            else
+                store_f32((float *)to, sum, lanes);
+            weights += block_vectors;
 #pragma GCC unroll 4
             for (int i = 0; i < taps; i++)
                 rows[i] += x_block;
@@ -691,21 +695,40 @@ static int where_of(const Tile *tile, int columns)
     return !tile->outside ? INSIDE : tile->outside & ~(edge | edge << ((columns - 1) * tile->stride + tile->taps - tile->taps / 2)) ? ANYWHERE : EDGES;
 }
 
+/* Until a store is done, a load whose address ends in the same 12 bits waits for it. Pixels a period apart all do so: outputs up to so many bytes behind
+ * inputs, but for whole periods, delay the loads of the next blocks. */
+enum { PAGE = 4096, DELAYED_BYTES = 256, DELAYED_PERIOD = 512 };
+
+WORD void turn_blocks(Tile *tile)
+{
+    tile->block_vectors = -tile->block_vectors;
+    tile->x_block = -tile->x_block;
+    tile->y_block = -tile->y_block;
+}
+
 /* `count` places side by side, each with its blocks begin to end before the next; x and y are at channel 0. Parts of a split tile are such places, each with
- * the columns outside of the tile that it has. */
+ * the columns outside of the tile that it has. Blocks go down where stores would delay loads if they went up. */
 static void run_tiles(
     Tile *tile, OneTile one, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, int columns, const char *x, char *y)
 {
     const ptrdiff_t whole = end < tile->whole_blocks ? end : tile->whole_blocks, first = begin == 0 && tile->back ? 1 : begin;
-    const ptrdiff_t shift = first ? tile->back : 0, x_first = tile->spread ? 0 : first * tile->x_block - shift, x_tail = tile->spread ? 0 : tile->x_tail;
+    const ptrdiff_t shift = first ? tile->back : 0, x_tail = tile->spread ? 0 : tile->x_tail;
+    const ptrdiff_t ahead = (y - x) & (tile->period - 1);
+    const int down = tile->period && ahead && ahead <= DELAYED_BYTES;
+    const ptrdiff_t from = down ? whole - 1 : first, x_from = tile->spread ? 0 : from * tile->x_block - shift, y_from = from * tile->y_block - shift;
+    const vf32 *const from_block = blocks + from * tile->block_vectors, *const tail_block = blocks + tile->whole_blocks * tile->block_vectors;
+    if (down)
+        turn_blocks(tile);
     for (; count > 0; count--, x += columns * tile->x_output, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
-        if (begin < first)
-            one(tile, blocks, x, y, LANES, 1);
         if (first < whole)
-            one(tile, blocks + first * tile->block_vectors, x + x_first, y + (first * tile->y_block - shift), LANES, whole - first);
+            one(tile, from_block, x + x_from, y + y_from, tile->whole_lanes, whole - first);
+        if (begin < first)
+            one(tile, blocks, x - tile->ahead, y - tile->ahead, tile->first_lanes, 1);
         if (whole < end)
-            one(tile, blocks + tile->whole_blocks * tile->block_vectors, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
+            one(tile, tail_block, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
     }
+    if (down)
+        turn_blocks(tile);
 }
 
 #endif
