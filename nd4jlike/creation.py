@@ -248,7 +248,7 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
     Raises
     ------
     LayoutError
-        Without an end, or with a step of 0.
+        Without an end, with a step of 0, and for ends and steps that are no real numbers, or not finite.
     OverflowError
         If `dtype` does not hold the first of integers.
 
@@ -260,12 +260,17 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
     """
     if stop is None:
         start, stop = None, start
+    ends: tuple[Any, ...] = (0 if start is None else start, stop, step)
+    if any(np.ndim(end) or np.asarray(end).dtype.kind not in "biufO" for end in ends if not isinstance(end, int | float | None)):
+        raise LayoutError(f"start, stop and step must be real numbers: start={start!r}, stop={stop!r}, step={step!r}")
     if stop is None or step == 0:
         raise LayoutError(f"values need an end, and steps that reach it: start={start}, stop={stop}, step={step}")
     element = dtypes.dtype(dtype)
-    ends = 0 if start is None else start, stop, step
     exact = element.kind in "iu" and all(isinstance(end, int | np.integer) for end in ends)  # as floats, integers of 64 bits may be rounded
-    values = np.arange(*ends, dtype=dtypes.bits_dtype(element)) if exact else np.arange(*ends)
+    try:
+        values = np.arange(*ends, dtype=dtypes.bits_dtype(element)) if exact else np.arange(*ends)
+    except (TypeError, ValueError) as error:
+        raise LayoutError(f"these values cannot be counted: start={start!r}, stop={stop!r}, step={step!r} ({error})") from None
     made = empty(values.shape, element)
     made[...] = values.astype(np.float32) if isinstance(element, dtypes.BFloat16) else values.astype(element)
     return made

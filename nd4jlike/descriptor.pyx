@@ -706,7 +706,8 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
                     f"shapeInfo has the flag of a padded buffer, and its strides are no whole multiples of each other that reach over the extents: {numbers}",
                     ShapeStatus.INCORRECT_STRIDES,
                 )
-            return make_descriptor(element, letter, axes, sizes, steps, ews, 0, total, none, ())
+            # Where only the slowest axis was padded, what is read is a plain layout, with that one's `ews`.
+            return make_descriptor(element, letter, axes, sizes, steps, ews if ews or any(total) else None, 0, total, none, ())
         if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or not permuted:
             return plain  # strides of the other order contradict the letter; they are no permutation
         made = make_descriptor(element, letter, sorted_axes, sizes, steps, ews, 0, none, none, ())
@@ -909,7 +910,8 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         Returns
         -------
         list of int
-            ``[rank, shape.., strides.., extra, ews, order]``. It has no room for offset, paddings and their offsets.
+            ``[rank, shape.., strides.., extra, ews, order]``. It has no room for offset, paddings and their offsets. Bit 25 of `extra`
+            says that there is padding, where strides tell how much: not for parts of padded buffers.
 
         Raises
         ------
@@ -924,12 +926,16 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         """
         if self.inner_blocks:
             raise UnsupportedLayoutError(f"libnd4j's shapeInfo has strides only, the layout {self.tag or self.inner_blocks} has inner blocks")
-        extra = dtypes.codes(self.dtype).libnd4j_flags
+        extra, ews = dtypes.codes(self.dtype).libnd4j_flags, self.ews
         if self.is_empty:
             extra |= FLAG_EMPTY
         if self.has_padded_buffer:
-            extra |= FLAG_PADDED
-        return [self.layout.rank, *self.shape, *self.strides, extra, self.ews, ORDER_CODES[self.order]]
+            if self.is_empty or self.tag is not None:
+                extra |= FLAG_PADDED
+            else:  # a part; libnd4j's have no such flag either
+                none = (0,) * self.layout.rank
+                ews = make_descriptor(self.dtype, self.order, self.axes, self.shape, self.strides, None, self.layout.offset, none, none, ()).ews
+        return [self.layout.rank, *self.shape, *self.strides, extra, ews, ORDER_CODES[self.order]]
 
     def permute(self, axes):
         """Describe the same buffer with its axes in another order.

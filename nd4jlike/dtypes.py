@@ -196,14 +196,14 @@ def by_libnd4j_flags(extra: int) -> DTypeCodes | None:
 
 def by_arm_compute(name: str) -> DTypeCodes:
     """Row of an `arm_compute::DataType` name."""
-    if name not in _BY_ARM:
+    if not isinstance(name, str) or name not in _BY_ARM:
         raise DTypeError(f"no element type for arm_compute's {name!r}: it must be one of {', '.join(_BY_ARM)}")
     return _BY_ARM[name]
 
 
 def by_onednn(name: str) -> DTypeCodes:
     """Row of a oneDNN data type name."""
-    if name not in _BY_ONEDNN:
+    if not isinstance(name, str) or name not in _BY_ONEDNN:
         raise DTypeError(f"no element type for oneDNN's {name!r}: it must be one of {', '.join(_BY_ONEDNN)}; types below one byte are not addressable")
     return _BY_ONEDNN[name]
 

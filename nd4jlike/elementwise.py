@@ -50,8 +50,11 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
         if found is not NotImplemented:
             return found
     views = _Views()
-    if func in _WRITERS and args:
+    written = _WRITERS.get(func)
+    if written is not None and args:
         args = (views.target(args[0]), *args[1:])
+    elif written in kwargs:
+        kwargs = {**kwargs, written: views.target(kwargs[written])}
     if kwargs.get("out") is not None:
         out = kwargs["out"]
         kwargs = {**kwargs, "out": tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
@@ -401,6 +404,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.swapaxes: _moved(np.swapaxes),
     np.moveaxis: _moved(np.moveaxis),
     np.rollaxis: _moved(np.rollaxis),
+    np.matrix_transpose: lambda x: x.mT,
     np.squeeze: lambda a, axis=None: a.squeeze(axis) if isinstance(a, NdArray) else NotImplemented,
     np.expand_dims: _expand_dims,
     np.shape: lambda a: a.shape,
@@ -408,5 +412,5 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.may_share_memory: _shares(np.may_share_memory),
     np.shares_memory: _shares(np.shares_memory),
 }
-# Functions that write into their first argument.
-_WRITERS = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
+# Functions that write into their first argument, and its name.
+_WRITERS = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.put_along_axis: "arr", np.fill_diagonal: "a"}

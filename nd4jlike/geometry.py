@@ -272,13 +272,13 @@ def integers(values: Iterable[Any], what: str, signed: bool = False) -> tuple[in
     LayoutError
         For anything else.
     """
-    listed = tuple(values)
     try:
-        numbers = tuple(map(index, listed))
+        values = tuple(values)
+        numbers = tuple(map(index, values))
     except TypeError:
-        raise LayoutError(f"{what} must be integers: {listed}") from None
+        raise LayoutError(f"{what} must be integers: {values!r}") from None
     if not signed and any(number < 0 for number in numbers):
-        raise LayoutError(f"{what} must be 0 or more: {listed}", ShapeStatus.INCORRECT_SHAPE)
+        raise LayoutError(f"{what} must be 0 or more: {numbers}", ShapeStatus.INCORRECT_SHAPE)
     return numbers
 
 

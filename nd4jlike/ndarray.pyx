@@ -752,7 +752,8 @@ cdef class NdArray(_Operators):
         return self.descriptor.shape[0]
 
     def __contains__(self, value):
-        return bool((self == value).any())
+        found = self == value
+        return found is not False and bool(found.any())
 
     def __iter__(self):
         if self.ndim == 0:
@@ -873,7 +874,11 @@ cdef class NdArray(_Operators):
             return self.T
         if len(axes) == 1 and isinstance(axes[0], (tuple, list, NDARRAY)):
             axes = tuple(axes[0])
-        return self.permute(tuple([axis + self.ndim if axis < 0 else axis for axis in axes]))
+        try:
+            axes = tuple([axis + self.ndim if axis < 0 else axis for axis in map(operator.index, axes)])
+        except TypeError:  # which `permute` says in words
+            pass
+        return self.permute(axes)
 
     def swapaxes(self, axis1, axis2):
         """Exchange two axes, as a view.

@@ -290,12 +290,45 @@ def test_d11_shape_info_round_trip(d):
     info = d.to_shape_info()
     back = ShapeDescriptor.from_shape_info(info)
     assert back.to_shape_info()[: 2 * d.rank + 1] == info[: 2 * d.rank + 1]
-    assert (back.shape, back.strides, back.dtype, back.order, back.ews) == (d.shape, d.strides, d.dtype, d.order, d.ews)
+    assert (back.shape, back.strides, back.dtype, back.order) == (d.shape, d.strides, d.dtype, d.order)
+    assert back.validate() == 0
     if d.rank and any(d.paddings[axis] for axis in d.axes[1:]):
         assert [back.paddings[axis] for axis in d.axes[1:]] == [d.paddings[axis] for axis in d.axes[1:]]
         assert back.has_padded_buffer
+        assert back.ews == d.ews
     if not d.has_padded_buffer:
         assert back == d
+
+
+STEPS = [slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), slice(1, 3), slice(1, 2), 1]
+
+
+@pytest.mark.parametrize("order", ["c", "f"])
+def test_d11_shape_info_of_parts_of_padded_buffers(order):
+    """D11: A part whose strides are not those of a padded buffer of its own has no bit 25: it is read as a plain layout."""
+    flagged = 0
+    for key in itertools.product(STEPS, repeat=3):
+        part = padded("int8", order, (4, 3, 5), (1, 2, 3), (1, 1, 2)).subarray(key)
+        info = part.to_shape_info()
+        back = ShapeDescriptor.from_shape_info(info)
+        assert (back.shape, back.strides) == (part.shape, part.strides)
+        assert not back.validate() & ~ShapeStatus.NEGATIVE_STRIDE & ~ShapeStatus.OUT_OF_BUFFER & ~ShapeStatus.INCORRECT_STRIDES
+        assert (back.validate() & ShapeStatus.INCORRECT_STRIDES) == (part.validate() & ShapeStatus.INCORRECT_STRIDES)
+        # All that is read as padding is padding: an axis without any gets none.
+        assert all(theirs in (0, ours) for ours, theirs in zip(part.paddings, back.paddings, strict=True))
+        if info[-3] >> 25 & 1:
+            assert part.tag is not None
+            flagged += 1
+        else:
+            assert info[-2] == back.ews
+    assert 0 < flagged < len(STEPS) ** 3 / 2
+
+
+@pytest.mark.parametrize("d", [padded("int8", "c", (4,), (4,)), padded("int8", "c", (3, 4), (2, 0)), padded("int8", "f", (3, 4), (0, 2))])
+def test_d11_shape_info_of_a_padded_slowest_axis(d):
+    """D11: paddings of all axes but the slowest come back: without any, what is read is a plain layout that can be allocated."""
+    assert d.to_shape_info()[-3] >> 25 & 1
+    assert ShapeDescriptor.from_shape_info(d.to_shape_info()) == ShapeDescriptor("int8", d.order, d.shape)
 
 
 @pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))

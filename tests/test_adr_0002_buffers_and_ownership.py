@@ -2,6 +2,8 @@
 
 import array
 import ctypes
+import dataclasses
+import math
 import mmap
 import operator
 import os
@@ -154,6 +156,20 @@ def test_d7_integers_of_arange_are_exact():
     assert nd.arange(0.5, 3, dtype="int8").tolist() == [0, 1, 2]
     with pytest.raises(OverflowError):
         nd.arange(200, 203, dtype="int8")
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [(("a",), "real numbers: .*stop='a'"), (([2, 3],), "real numbers"), ((0, 2, np.array([1, 2])), "real numbers"), ((1j,), "real numbers"),
+     ((np.datetime64("2020-01-01"), np.datetime64("2020-01-05")), "real numbers"), ((math.nan,), "cannot be counted: .*stop=nan"),
+     ((math.inf,), "cannot be counted"), ((2**70,), "cannot be counted"), ((object(),), "cannot be counted"), ((0, 10, 0.0), "steps that reach"),
+     ((None,), "need an end")],
+)  # fmt: skip
+def test_d7_ends_of_arange(ends, words):
+    """D7: A failing operation raises an error of this library: what is no row of numbers is no array."""
+    with pytest.raises(LayoutError, match=words):
+        nd.arange(*ends)
+    assert nd.arange(np.array(1), np.float16(3)).tolist() == [1, 2]
 
 
 def test_d2_other_byte_orders():
@@ -398,6 +414,10 @@ def test_d9_axes_in_an_array():
         with pytest.raises(LayoutError, match="no permutation"):
             x.transpose(none)
     assert nd.zeros(()).transpose(()).shape == ()
+    assert x.transpose(*map(np.array, (-1, 0, 1))).shape == (4, 2, 3)
+    for none in (("a", 0, 1), (1.5, 0, 1), ([0], 1, 2)):
+        with pytest.raises(LayoutError, match="axes holds"):
+            x.transpose(*none)
     assert x.permute(2, 0, 1).shape == x.permute(axes=(2, 0, 1)).shape == (4, 2, 3)
     assert nd.zeros(3).permute(0).shape == (3,)
     for make in (x.permute, x.descriptor.permute):
@@ -650,6 +670,24 @@ def test_d12_bit_by_bit():
     assert x.check_padding(-0.0)
     x.fill_padding(float("nan"))
     assert x.check_padding(float("nan"))
+
+
+def test_d12_the_report_is_a_value_of_its_own():
+    """D12: `check_padding(value)` reports: what was found does not change; the text names ten cells and counts the others."""
+    x = nd.create((1,), paddings=(11,))
+    x.fill_padding(1)
+    report = x.check_padding()
+    assert len(report) == 11
+    assert str(report).count(" holds ") == 10
+    assert str(report).endswith(", and 1 more")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.expected = 1
+    assert repr(report) == f"<PaddingReport: {report}>"
+    assert report == report  # arrays inside are not compared
+    assert len({report, x.check_padding()}) == 2
+    ten = nd.NdArray(x.descriptor, x.buffer)[:]
+    ten.hosting_array()[1] = 0
+    assert "more" not in str(ten.check_padding())
 
 
 def test_d12_no_padding():

@@ -1,5 +1,6 @@
 """ADR 0006: quantization, and two roundings, each exact."""
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -644,6 +645,9 @@ def test_d9_d10_unequal_steps_and_long_filters(isa, kernel, stride):
         ({"output": (0.5, "3")}, "integer: '3'"),
         ({"output": (0.5, 2**31)}, "int32"),
         ({"input": (0.5, -(2**31) - 1)}, "int32"),
+        ({"input": (0.5, np.array([1, 2]))}, "integer: array"),
+        ({"output": "int8"}, "None for accumulators"),
+        ({"output": np.int8}, "None for accumulators"),
         ({"weights": 2.0**30}, "below 2**30"),
         ({"weights": [0.5, 2.0**30]}, "below 2**30"),
         ({"weights": math.nextafter(2.0**30, 0)}, "below 2**30"),
@@ -657,6 +661,15 @@ def test_d11_bad_scales_and_zero_points(change, words):
     with pytest.raises(nd.LayoutError) as caught:
         nd.Quantization(**{"input": (0.5, 0), "weights": 0.5, "output": (0.5, 0), **change})
     assert words in str(caught.value)
+
+
+def test_d11_the_edges_of_what_is_taken():
+    """D11: Refused: zero points of more than 32 bits, and scales of which nothing is left as float32, whatever NumPy is told to do about it."""
+    assert nd.Quantization((0.5, -(2**31)), 0.5, (0.5, 2**31 - 1)).input == (0.5, -(2**31))
+    with np.errstate(all="raise"), pytest.raises(nd.LayoutError, match="finite and positive as float32: 1e-50"):
+        nd.Quantization((1e-50, 0), 0.5, (0.5, 0))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        nd.Quantization((0.5, 0), 0.5, (0.5, 0)).input = (1.0, 0)
 
 
 @pytest.mark.parametrize("zero_points", [(128, 0), (-129, 0), (0, 128), (0, -129)])

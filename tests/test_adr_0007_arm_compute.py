@@ -676,6 +676,15 @@ def test_d17_data_types(dtype, names):
         TensorInfo.from_descriptor(d, data_type="F32" if dtype != "float32" else "S32")
 
 
+def test_d17_what_names_no_data_type():
+    """D17: a quantized one is given by name: what is no name is refused, and so are extents that are none."""
+    for name in ("Q7", ["F32"], np.float32, None):
+        with pytest.raises(DTypeError, match="arm_compute's"):
+            TensorInfo((2, 3), name)
+    with pytest.raises(LayoutError, match="extents of a tensor shape must be integers: 2"):
+        TensorInfo(2, "F32")
+
+
 def test_d17_data_layouts():
     """D17: The data layout is `UNKNOWN` unless given."""
     d = ShapeDescriptor("float32", "c", (2, 3))

@@ -611,6 +611,16 @@ def test_d10_in_place(d, data):
     assert np.array_equal(target, values + y.to_numpy())
 
 
+def test_d10_one_of_two_results_is_given():
+    """D10: `out=` writes elements only and returns the object that it was given; a result beside it has the shape that both are broadcast to."""
+    x, out = nd.arange(3), nd.create((2, 3), paddings=(0, 2))
+    whole, rest = np.divmod(x, 2, out=(None, out))
+    assert rest is out
+    assert whole.tolist() == [[0, 0, 1]] * 2
+    assert rest.tolist() == [[0, 1, 0]] * 2
+    assert out.check_padding()
+
+
 def test_d10_refused():
     """D10: read-only arrays are refused, and so is what NumPy refuses: shapes and types that do not fit."""
     for d in (C8, ShapeDescriptor("float32", "c", C8.shape)):
@@ -751,6 +761,8 @@ def test_d14_membership_and_indices():
     """D14: The operators are the ufuncs: `in` asks `==`; an integer without axes is an index, also of an array (D19)."""
     x = nd.arange(6, dtype="int32").reshape(2, 3)
     assert 5 in x
+    assert "5" not in x
+    assert None not in x
     assert 6 not in x
     assert [10, 20, 30][nd.asarray(np.array(2))] == 30
     assert x[nd.asarray(np.array(1)), 2] == 5
@@ -985,6 +997,7 @@ def test_d15_layouts_are_kept():
         np.expand_dims(x, 0.5)
     assert np.transpose(x, axes=(1, 0, 2, 3)).shape == np.permute_dims(a=x, axes=(1, 0, 2, 3)).shape == (17, 2, 3, 2)
     assert np.squeeze(x[:1], axis=0).shape == (17, 3, 2)
+    assert np.matrix_transpose(x).descriptor == x.mT.descriptor
     assert np.empty_like(prototype=x).descriptor == C8
     long = nd.zeros((1,) * 29 + (2, 3, 4))
     assert np.moveaxis(long, -1, 0).shape == (4, *long.shape[:-1])
@@ -1015,6 +1028,40 @@ def test_d15_writes_go_through_and_views_are_refused():
     np.flip(plain)[0, 0] = 1
     assert plain[1, 2] == 1
     assert np.broadcast_to(plain, (4, 2, 3)).readonly
+
+
+def test_d15_what_is_written_may_be_given_by_name():
+    """D15: A function that writes into a blocked array writes through where it says so (`copyto`, `put`, ..), whichever way it is told of it."""
+    x, values = NdArray(C8), np.zeros(C8.shape)
+    np.copyto(dst=x, src=2)
+    np.put(a=x, ind=[5], v=7)
+    np.place(arr=x, mask=values == 1, vals=[9])
+    np.put_along_axis(arr=x, indices=np.zeros((2, 1, 3, 2), int), values=4, axis=1)
+    values[...] = 2
+    values.flat[5] = 7
+    values[:, 0] = 4
+    assert same(x.to_numpy(), values.astype(np.float32))
+    assert x.check_padding()
+    with pytest.raises(LayoutError, match="read-only"):
+        np.copyto(dst=NdArray(C8, bytes(C8.allocLength() * 4)), src=1)
+    with pytest.raises(UnsupportedLayoutError, match="nan_to_num writes into a blocked array"):
+        np.nan_to_num(x, copy=False)
+
+
+def test_d15_read_only_arrays_are_read():
+    """D15: Functions of NumPy run on views: of arrays that are read-only too, given by position, by name or in a list."""
+    values = numbered((2, 17, 3, 2))
+    for d in (C8, ShapeDescriptor("float32", "c", C8.shape)):
+        x = NdArray(d)
+        x[...] = values
+        x = NdArray(d, bytes(x.buffer))
+        assert x.readonly
+        even = nd.asarray(values % 2 == 0)
+        assert same(np.sort(x).to_numpy(), np.sort(values.astype(np.float32)))
+        assert np.sum(a=x, where=even) == values[values % 2 == 0].sum()
+        assert np.count_nonzero(np.select(condlist=[even], choicelist=[x], default=0)) == np.count_nonzero(values[values % 2 == 0])
+        for call in (np.add.reduce, np.maximum.accumulate, lambda a: np.add.outer(a, [1, 2]), lambda a: np.add.reduceat(a, [0, 1])):
+            assert same(call(x).to_numpy(), call(values.astype(np.float32)))
 
 
 @given(st.one_of(padded_descriptors(NUMPY_DTYPES), tagged_descriptors()))

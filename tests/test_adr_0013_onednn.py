@@ -187,6 +187,9 @@ def test_d3_reshape():
         (lambda d: d.submemory((1, 8, 5, 4), (0, 4, 0, 0)), UnsupportedLayoutError, "starts at 4"),
         (lambda d: d.permute_axes((0, 1, 2)), LayoutError, "permutation"),
         (lambda d: d.permute_axes((0, 1, 1, 2)), LayoutError, "permutation"),
+        (lambda d: d.permute_axes((0, 1, 2, "3")), LayoutError, "a permutation must be integers"),
+        (lambda d: d.permute_axes(3), LayoutError, "a permutation must be integers: 3"),
+        (lambda d: d.offset_of(3), LayoutError, "an index must be integers: 3"),
         (lambda d: d.reshape((17, 21)), LayoutError, "number of elements"),
         (lambda d: d.reshape((85, 4)), LayoutError, "axis 1 has blocks of 8"),
         (lambda d: d.reshape((1,) * 12 + (340,)), LayoutError, "13 dimensions"),
@@ -248,6 +251,8 @@ def test_d1_fields_and_names():
         (((2, 3), "f32", (2, 3), (3, 1), (), (), -1), LayoutError, "submemory_offset"),
         (((2**61, 4), "f32", (2**61, 4), (4, 1)), LayoutError, "machine word"),
         (((2, 3), "q7", (2, 3), (3, 1)), DTypeError, "q7"),
+        (((2, 3), ["f32"], (2, 3), (3, 1)), DTypeError, "f32"),
+        ((2, "f32", (2,), (1,)), LayoutError, "dims must be integers: 2"),
     ],
 )
 def test_d1_a_value_is_checked(arguments, error, message):

@@ -405,7 +405,7 @@ class MemoryDesc:
         >>> MemoryDesc.from_tag((2, 5, 4, 3), "abcd").permute_axes((0, 2, 3, 1)) == MemoryDesc.from_tag((2, 3, 5, 4), "nhwc")
         True
         """
-        new = tuple(permutation)
+        new = integers(permutation, "a permutation")
         if sorted(new) != list(range(self.ndims)):
             raise LayoutError(f"{new} is no permutation of the axes 0 to {self.ndims - 1}", ShapeStatus.INCORRECT_RANK)
         old = sorted(range(self.ndims), key=new.__getitem__)
