@@ -261,7 +261,9 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
     if stop is None:
         start, stop = None, start
     ends: tuple[Any, ...] = (0 if start is None else start, stop, step)
-    if any(np.ndim(end) or np.asarray(end).dtype.kind not in "biufO" for end in ends if not isinstance(end, int | float | None)):
+    if any(
+        isinstance(end, tuple | list) or np.ndim(end) or np.asarray(end).dtype.kind not in "biufO" for end in ends if not isinstance(end, int | float | None)
+    ):
         raise LayoutError(f"start, stop and step must be real numbers: start={start!r}, stop={stop!r}, step={step!r}")
     if stop is None or step == 0:
         raise LayoutError(f"values need an end, and steps that reach it: start={start}, stop={stop}, step={step}")

@@ -72,7 +72,7 @@ def _refuse_read_only(x: Any) -> None:
         raise LayoutError(f"the array is read-only: {x.descriptor!r}")
 
 
-def _is_known(dtype: np.dtype[Any]) -> bool:
+def _is_known(dtype: Any) -> bool:
     try:
         dtypes.codes(dtype)
     except DTypeError:
@@ -339,8 +339,8 @@ def _like_function(make: Callable[..., NdArray]) -> Callable[..., Any]:
 
     def run(a: Any = None, *args: Any, order: str = "K", subok: bool = True, shape: Any = None, prototype: Any = None, **kwargs: Any) -> Any:
         a = prototype if a is None else a  # `empty_like` calls it so
-        known = kwargs.get("dtype") is None or _is_known(np.dtype(kwargs["dtype"]))
-        if not isinstance(a, NdArray) or shape is not None or order != "K" or not known or kwargs.pop("device", None) not in (None, "cpu"):
+        known = kwargs.get("dtype") is None or _is_known(kwargs["dtype"])
+        if shape is not None or order != "K" or not known or kwargs.pop("device", None) not in (None, "cpu"):
             return NotImplemented
         return make(a, *args, **kwargs)
 
@@ -349,15 +349,13 @@ def _like_function(make: Callable[..., NdArray]) -> Callable[..., Any]:
 
 def _reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None, **kwargs: Any) -> Any:
     shape = kwargs.get("newshape", shape)
-    return a.reshape(shape if isinstance(shape, tuple | list) else (shape,), copy=copy) if isinstance(a, NdArray) and order == "C" else NotImplemented
+    return a.reshape(shape if isinstance(shape, tuple | list) else (shape,), copy=copy) if order == "C" else NotImplemented
 
 
 def _moved(axes: Callable[..., _Array]) -> Callable[..., Any]:
     """Make a function that permutes axes, told by what NumPy's does to the strides of an array."""
 
     def run(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(a, NdArray):
-            return NotImplemented
         # Strides name the axes, each has its own; there is one byte.
         turned = axes(np.ndarray((1,) * a.ndim, np.int8, bytes(1), strides=tuple(range(a.ndim))), *args, **kwargs)
         return a.permute(turned.strides)
@@ -370,8 +368,6 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 def _expand_dims(a: Any, axis: Any) -> Any:
-    if not isinstance(a, NdArray):
-        return NotImplemented
     new = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
     ndim = a.ndim + len(new)
     if not all(-ndim <= each < ndim for each in new):
@@ -391,7 +387,7 @@ def _shares(func: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-# Functions that a layout of ours answers itself, or better than a view; NotImplemented: run NumPy on views.
+# Functions of one array that a layout of ours answers itself, or better than a view; NotImplemented: run NumPy on views.
 _OWN: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _like_function(creation.zeros_like),
     np.empty_like: _like_function(creation.empty_like),
@@ -399,13 +395,13 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.full_like: _like_function(creation.full_like),
     np.copy: _copy,
     np.reshape: _reshape,
-    np.ravel: lambda a, order="C": a.ravel() if isinstance(a, NdArray) and order == "C" else NotImplemented,
-    np.transpose: lambda a, axes=None: a.transpose(axes) if isinstance(a, NdArray) else NotImplemented,
+    np.ravel: lambda a, order="C": a.ravel() if order == "C" else NotImplemented,
+    np.transpose: lambda a, axes=None: a.transpose(axes),
     np.swapaxes: _moved(np.swapaxes),
     np.moveaxis: _moved(np.moveaxis),
     np.rollaxis: _moved(np.rollaxis),
     np.matrix_transpose: lambda x: x.mT,
-    np.squeeze: lambda a, axis=None: a.squeeze(axis) if isinstance(a, NdArray) else NotImplemented,
+    np.squeeze: lambda a, axis=None: a.squeeze(axis),
     np.expand_dims: _expand_dims,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

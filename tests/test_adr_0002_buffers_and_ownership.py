@@ -160,8 +160,8 @@ def test_d7_integers_of_arange_are_exact():
 
 @pytest.mark.parametrize(
     ("ends", "words"),
-    [(("a",), "real numbers: .*stop='a'"), (([2, 3],), "real numbers"), ((0, 2, np.array([1, 2])), "real numbers"), ((1j,), "real numbers"),
-     ((np.datetime64("2020-01-01"), np.datetime64("2020-01-05")), "real numbers"), ((math.nan,), "cannot be counted: .*stop=nan"),
+    [(("a",), "real numbers: .*stop='a'"), (([2, 3],), "real numbers"), (((1, (2, 3)),), "real numbers"), ((0, 2, np.array([1, 2])), "real numbers"),
+     ((1j,), "real numbers"), ((np.datetime64("2020-01-01"), np.datetime64("2020-01-05")), "real numbers"), ((math.nan,), "cannot be counted: .*stop=nan"),
      ((math.inf,), "cannot be counted"), ((2**70,), "cannot be counted"), ((object(),), "cannot be counted"), ((0, 10, 0.0), "steps that reach"),
      ((None,), "need an end")],
 )  # fmt: skip

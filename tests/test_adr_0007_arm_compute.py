@@ -676,6 +676,44 @@ def test_d17_data_types(dtype, names):
         TensorInfo.from_descriptor(d, data_type="F32" if dtype != "float32" else "S32")
 
 
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
+def test_d8_explicit_strides_in_any_order_of_axes(axes):
+    """D8: `from_descriptor` and `to_descriptor` lose nothing: an equal descriptor once its shape is given, for explicit strides in any memory order."""
+    d = ShapeDescriptor("int16", "c", (2, 3, 5)).permute(axes)
+    assert TensorInfo.from_descriptor(d, explicit_strides=True).to_descriptor(shape=d.shape) == d
+
+
+def test_d11_explicit_strides_of_few_and_of_many_dimensions():
+    """D11: Explicit strides are taken only when asked for: one for each dimension, at most 6; a scalar is one dimension."""
+    scalar = ShapeDescriptor("float32", "c", ())
+    info = TensorInfo.from_descriptor(scalar, explicit_strides=True)
+    assert (info.strides_in_bytes, info.total_size) == ((4,), 4)
+    assert info.to_descriptor(shape=()) == scalar
+    info = TensorInfo((2, 3), "U8")
+    info.init((1, 2, 6, 6, 6, 6), 0, 6)
+    assert info.strides_in_bytes == (1, 2, 6, 6, 6, 6)
+    for strides in ((1,), (1, 2, 6, 6, 6, 6, 6)):
+        with pytest.raises(LayoutError, match=f"{len(strides)} strides for 2 dimensions"):
+            info.init(strides, 0, 6)
+    for shape in ((1, 3), (3,), (3, 1, 2)):  # extents of 1 excuse nothing
+        with pytest.raises(LayoutError):
+            TensorInfo(shape, "U8").init((1,) * len(shape), 0, 2)
+    empty = TensorInfo((0, 3), "U8")
+    empty.init((0, 0), 0, 0)
+    assert empty.strides_in_bytes == (0, 0)
+
+
+def test_d15_only_height_and_width_have_padding():
+    """D15: Coordinates reach elements and padding; others are refused, in each of six dimensions."""
+    info = TensorInfo((2, 3, 2, 2, 2, 2), "U8", padding=PaddingSize(1, 2, 3, 4))
+    assert info.offset_element_in_bytes((-4, -1, 0, 0, 0, 0)) == 0
+    assert info.offset_element_in_bytes((3, 5, 1, 1, 1, 1)) == info.total_size - 1
+    for dimension, (first, stop) in enumerate([(-4, 4), (-1, 6), (0, 2), (0, 2), (0, 2), (0, 2)]):
+        for coordinate in (first - 1, stop):
+            with pytest.raises(OutOfRangeError, match=f"coordinate {coordinate} in dimension {dimension}, from {first} to below {stop}"):
+                info.offset_element_in_bytes([coordinate if each == dimension else 0 for each in range(6)])
+
+
 def test_d17_what_names_no_data_type():
     """D17: a quantized one is given by name: what is no name is refused, and so are extents that are none."""
     for name in ("Q7", ["F32"], np.float32, None):

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import gc
+import itertools
 import mmap
 import operator
 import pickle
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 from guards import guarded
 from nd4jlike import LayoutError, NdArray, OutOfRangeError, ShapeDescriptor, UnsupportedLayoutError
+from nd4jlike.elementwise import writes_in_runs
 from small import all_indices, numbered
 from strategies import DTYPES, descriptors, keys_of, padded_descriptors, selections_of, tagged_descriptors
 
@@ -573,6 +575,31 @@ def test_d9_layout_of_results():
     assert (nd.ones((3, 1)) + nd.ones(4)).descriptor == ShapeDescriptor("float32", "c", (3, 4))
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (3, 1, 2), (2, 2, 3)])
+def test_d8_where_numpy_writes_in_runs(shape):
+    """D8: A ufunc gives the bits that NumPy gives: where its loop is said to write elements side by side, it does."""
+
+    def laid(extents, order):
+        host = np.zeros([extents[axis] + (axis == order[-1]) for axis in order], np.float32)
+        return host[..., : extents[order[-1]]].transpose(np.argsort(order))
+
+    axes, sure = range(len(shape)), 0
+    for target_order, order, whole, turned in itertools.product(
+        itertools.permutations(axes), itertools.permutations(axes), itertools.product((True, False), repeat=len(shape)), (False, True)
+    ):
+        target = laid(shape, target_order)
+        read = laid([n if keep else 1 for n, keep in zip(shape, whole, strict=True)], order)
+        read = read[0] if not whole[0] else read
+        target = target[::-1] if turned else target
+        side_by_side = all(out.strides == (4,) or out.size == 1 for _, out in np.nditer([read, target], ["external_loop"], [["readonly"], ["writeonly"]]))
+        assert side_by_side or not writes_in_runs(read, target)
+        if order == target_order and all(whole) and not turned and shape[order[-1]] > 1:
+            assert writes_in_runs(read, target)
+        sure += writes_in_runs(read, target) and target_order != tuple(axes)
+    assert sure > 0
+    assert writes_in_runs(np.float32(1), laid(shape, tuple(axes)[::-1]))
+
+
 def test_d9_padding_of_results():
     """D9: Their padding holds what that array's padding is known to hold if the element type is the same, else 0."""
     for x in (NdArray(C8.astype("int8")), nd.create((2, 3), dtype="int8", paddings=(1, 2), padding_offsets=(1, 1))):
@@ -584,6 +611,7 @@ def test_d9_padding_of_results():
         assert (x + np.int32(1)).check_padding(0)
         x += 1
         assert x.check_padding(-128)
+        assert all(y.check_padding(-128) for y in (*np.divmod(x, 2), np.add(x, 1, where=x > 0)))
         wrapped = NdArray(x.descriptor, bytearray(bytes(x.buffer)))
         assert wrapped.check_padding(-128)
         assert (wrapped + wrapped).check_padding(0)
@@ -980,6 +1008,8 @@ def test_d15_layouts_are_kept():
     for like in (np.zeros_like, np.empty_like, np.ones_like):
         assert like(x).descriptor == C8
         assert like(x, dtype="int8").descriptor == C8.astype("int8")
+        assert like(x, dtype=nd.bfloat16).descriptor == C8.astype("bfloat16")
+        assert like(x, dtype=complex).dtype == complex
     assert np.full_like(x, 3).descriptor == C8
     assert np.full_like(x, 3, order="C").descriptor.tag == "abcd"
     for view in (np.transpose(x, (1, 0, 2, 3)), np.swapaxes(x, 0, 1), np.moveaxis(x, 1, 0)):
@@ -998,6 +1028,10 @@ def test_d15_layouts_are_kept():
     assert np.transpose(x, axes=(1, 0, 2, 3)).shape == np.permute_dims(a=x, axes=(1, 0, 2, 3)).shape == (17, 2, 3, 2)
     assert np.squeeze(x[:1], axis=0).shape == (17, 3, 2)
     assert np.matrix_transpose(x).descriptor == x.mT.descriptor
+    assert np.expand_dims(x, -5).shape == np.expand_dims(x, 0).shape == (1, *x.shape)
+    for axis in (-6, 5):
+        with pytest.raises(OutOfRangeError, match=f"new axes {axis} are outside the 5 axes"):
+            np.expand_dims(x, axis)
     assert np.empty_like(prototype=x).descriptor == C8
     long = nd.zeros((1,) * 29 + (2, 3, 4))
     assert np.moveaxis(long, -1, 0).shape == (4, *long.shape[:-1])

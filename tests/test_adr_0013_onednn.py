@@ -209,8 +209,9 @@ def test_d4_answers_that_lose_blocks():
     """D4: we refuse a reshape that joins a blocked axis to another or drops a part of a block; `size` does not depend on the offset."""
     with pytest.raises(LayoutError, match="axis 1 has blocks of 3"):
         MemoryDesc((5, 2), "f32", (5, 2), (6, 3), (3,), (1,)).reshape((10,))
-    with pytest.raises(LayoutError, match="part of a block of 4"):
-        MemoryDesc.from_tag((5, 2), "Ab4a").submemory((1, 2), (0, 0)).reshape((2,))
+    for size in (2, 4):
+        with pytest.raises(LayoutError, match=f"part of a block of {size}"):
+            MemoryDesc.from_tag((5, 2), f"Ab{size}a").submemory((1, 2), (0, 0)).reshape((2,))
     whole = MemoryDesc.from_tag((4, 5), "ab")
     assert whole.submemory((2, 5), (2, 0)).size == whole.submemory((2, 5), (0, 0)).size == 40
 
@@ -250,15 +251,24 @@ def test_d1_fields_and_names():
         (((2, 3), "f32", (2, 3), (3, 1), (1,) * 13, (0,) * 13), LayoutError, "12 at most"),
         (((2, 3), "f32", (2, 3), (3, 1), (), (), -1), LayoutError, "submemory_offset"),
         (((2**61, 4), "f32", (2**61, 4), (4, 1)), LayoutError, "machine word"),
+        (((2**61,), "f32", (2**61,), (1,)), LayoutError, "machine word"),
+        (((2**61 - 1,), "f32", (2**61 - 1,), (1,), (), (), 1), LayoutError, "machine word"),
         (((2, 3), "q7", (2, 3), (3, 1)), DTypeError, "q7"),
         (((2, 3), ["f32"], (2, 3), (3, 1)), DTypeError, "f32"),
         ((2, "f32", (2,), (1,)), LayoutError, "dims must be integers: 2"),
+        (((2,), "f32", (2,), 1), LayoutError, "strides must be integers: 1"),
     ],
 )
 def test_d1_a_value_is_checked(arguments, error, message):
     """D1: `MemoryDesc` is a value: one that describes nothing does not come to be."""
     with pytest.raises(error, match=message):
         MemoryDesc(*arguments)
+
+
+def test_d1_the_largest_memory():
+    """D1: `MemoryDesc` is a value: of as many bytes as the machine word counts, no more."""
+    assert MemoryDesc((2**61 - 1,), "f32", (2**61 - 1,), (1,)).size == 2**63 - 4
+    assert MemoryDesc((2**63 - 1,), "s8", (2**63 - 1,), (1,)).size == 2**63 - 1
 
 
 @given(descriptors)

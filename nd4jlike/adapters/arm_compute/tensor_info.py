@@ -144,7 +144,7 @@ class TensorInfo:
         >>> TensorInfo.from_shape((1, 3, 1, 5), "U8").tensor_shape
         (5, 1, 3)
         """
-        return cls(tuple(shape)[::-1], data_type, padding=padding, data_layout=data_layout, biases=biases, strict=strict)
+        return cls(integers(shape, "extents of a shape")[::-1], data_type, padding=padding, data_layout=data_layout, biases=biases, strict=strict)
 
     @classmethod
     def from_descriptor(
@@ -236,7 +236,9 @@ class TensorInfo:
         Raises
         ------
         LayoutError
-            When `shape` is another shape, or when the info has wrapped (``strict=False``) and describes no layout.
+            When `shape` is another shape, or explicit strides are no whole elements.
+        UnsupportedLayoutError
+            When the info has wrapped (``strict=False``) and describes no layout.
 
         Examples
         --------
@@ -260,8 +262,7 @@ class TensorInfo:
             return self._strided_descriptor(extents)
         paddings = (*(0,) * (rank - 2), rows, padding.left + padding.right)[-rank:] if rank else ()
         padding_offsets = (*(0,) * (rank - 2), padding.top, padding.left)[-rank:] if rank else ()
-        if padded_geometry(self._tensor_shape, self.element_size, padding, strict=True) != self._geometry:
-            raise LayoutError(f"{self!r} describes no layout: its strides are not those of its shape and padding")
+        padded_geometry(self._tensor_shape, self.element_size, padding, strict=True)  # refuses what has wrapped
         return ShapeDescriptor.paddedBufferDescriptor(by_arm_compute(self._data_type).dtype, "c", extents, paddings, padding_offsets)
 
     def _strided_descriptor(self, extents: tuple[int, ...]) -> ShapeDescriptor:
@@ -440,7 +441,7 @@ class TensorInfo:
         >>> TensorInfo.from_shape((2, 2, 5, 5), "F32").byte_offset_of((1, 1, 4, 4))
         396
         """
-        return self.offset_element_in_bytes(tuple(index)[::-1])
+        return self.offset_element_in_bytes(integers(index, "an index", signed=True)[::-1])
 
     # What changes it.
 

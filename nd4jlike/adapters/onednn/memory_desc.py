@@ -172,7 +172,7 @@ class MemoryDesc:
         128
         """
         extents = integers(dims, "dims")
-        steps = tuple(strides) if strides is not None else tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
+        steps = integers(strides, "strides", signed=True) if strides is not None else tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
         desc = cls(extents, data_type, extents, steps)
         axis = desc._unreached()
         if axis is not None:
