@@ -439,6 +439,8 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     >>> float(base[1, 2])
     5.0
     """
+    if isinstance(obj, bytes):  # which NumPy takes for text
+        obj = memoryview(obj)
     shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
     if copy is False and not shares:
         raise UnsupportedLayoutError(f"a {type(obj).__name__} exports no buffer to share, and copy=False forbids a copy; from_dlpack shares by capsule")

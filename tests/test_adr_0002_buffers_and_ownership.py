@@ -279,6 +279,15 @@ def test_d3_arguments():
         nd.zeros(3).__init__(ShapeDescriptor("int8", "c", (1,)))
 
 
+def test_d2_bytes_are_bytes():
+    """D2: any object that exports one contiguous run of bytes: of `bytes` themselves an array of them is made, read-only."""
+    run = bytes(range(5))
+    x = nd.asarray(run, copy=False)
+    assert (x.dtype, x.tolist(), x.readonly) == (np.uint8, [0, 1, 2, 3, 4], True)
+    assert np.shares_memory(x, np.frombuffer(run, np.uint8))
+    assert nd.array(run).tolist() == x.tolist()
+
+
 @pytest.mark.parametrize("memory", [bytes(64), memoryview(bytearray(64)).toreadonly()])
 def test_d4_read_only_memory(memory):
     """D4: An array over read-only memory is read-only: writing to it raises, and so does asking for a writable export."""
