@@ -600,6 +600,9 @@ def test_d9_d10_large_filters_and_columns_in_parts(isa, kernel, stride):
         ((1, 21), (1, 1)),
         ((9, 1), (1, 1)),
         ((1, 4), (1, 3)),
+        ((2, 2), (2, 2)),
+        ((4, 4), (4, 3)),
+        ((1, 3), (1, 1)),
     ],
 )
 def test_d9_d10_unequal_steps_and_long_filters(isa, kernel, stride):

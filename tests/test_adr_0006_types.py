@@ -148,7 +148,7 @@ def test_d13_d15_zero_points_that_a_type_has_not(kind, zero_points, words):
 
 @every_isa
 @pytest.mark.parametrize("channels", [16, 17, 39, 64, 96])
-@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1), (3, 3)])
 def test_d13_uint8_of_few_weights_beyond_int8(isa, channels, stride):
     """D13: `bias + sum of (x - input zero point) * (w - weights zero point)`, of which a few weights are beyond int8 without their zero point."""
     for seed, size in enumerate([(5, 8), (4, 9), (3, 33), (7, 34), (9, 3)]):

@@ -1,22 +1,213 @@
 /* int8 filters whose windows share few inputs, or none, as those that step by 3: output by output.
  *
- * Two taps, in the order of the weights, are a cell of each channel. Nothing is kept from one output to the next; taps outside the image read zero points.
+ * Two taps, in the order of the weights, are a cell of each channel, or four where products are of bytes (WINDOWS): there two outputs at a time share what is
+ * read of weights and constants. Nothing is kept from one output to the next; taps outside the image read zero points.
  */
 #ifndef ND4JLIKE_APART_H
 #define ND4JLIKE_APART_H
 
 #include "strip.h"
 
-enum { APART_TAPS = 128 };
+enum { APART_TAPS = WINDOWS ? 64 : 128 };
 
 #if WINDOWS
 
-/* Quads are faster. */
-WORD PairsKernel apart_kernel(int rescaling)
+/* Two outputs of a row, or two of each part: where the inputs of each begin, how far its taps are from there, and those of the next part. */
+typedef struct {
+    const int8_t *x[2];
+    const ptrdiff_t *taps[2];
+    ptrdiff_t apart[2];
+} Apart;
+
+/* Adds the cells of the taps from `from` to `to`, of four, or `single`, of one alone. `rest`: from a cell's weights to what is left of them beyond int8. */
+WORD const vi32 *apart_add(
+    const Apart *two, ptrdiff_t from, ptrdiff_t to, const vi32 *weights, ptrdiff_t rest, ptrdiff_t stored, vbytes offset, vi32 *sums, const int single,
+    const int kind)
 {
-    (void)rescaling;
-    return 0;
+#pragma GCC unroll 1
+    for (; from < to; from += GROUP, weights += QUADS) {
+        vi32 cells[2][QUADS], w[QUADS];
+#pragma GCC unroll 4
+        for (int quad = 0; quad < QUADS; quad++) {
+            w[quad] = weights[quad];
+            __asm__ volatile("" : "+v"(w[quad]));
+        }
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            vbytes rows[GROUP];
+#pragma GCC unroll 4
+            for (int tap = 0; tap < GROUP; tap++) {
+                const int8_t *x = two->x[i] + two->taps[i][from + (single ? 0 : tap)];
+                rows[tap] = part_bytes(x, 0, x + two->apart[i], stored, kind) ^ offset;
+            }
+            quads_of(cells[i], rows[0], rows[1], rows[2], rows[3]);
+#pragma GCC unroll 4
+            for (int quad = 0; quad < QUADS; quad++)
+                sums[quad * 2 + i] = dot_cells(sums[quad * 2 + i], cells[i][quad], w[quad]);
+        }
+        if (__builtin_expect(rest != 0, 0))
+#pragma GCC unroll 8
+            for (int i = 0; i < 2 * QUADS; i++)
+                sums[i] = dot_cells(sums[i], cells[i % 2][i / 2], weights[rest + i / 2]);
+    }
+    return weights;
 }
+
+/* Bits of the columns, counted from `left`, that a part has. */
+WORD uint64_t apart_columns(const PairsStrip *strip, ptrdiff_t part, ptrdiff_t left)
+{
+    const ptrdiff_t first = least(largest(strip->first[part] - left, 0), 63), end = least(largest(strip->end[part] - left, 0), 63);
+    return ((uint64_t)1 << end) - ((uint64_t)1 << least(first, end));
+}
+
+/* Inputs of two halves, of which some may be outside the image, side by side. */
+static __attribute__((noinline)) void apart_inputs(const PairsStrip *strip, ptrdiff_t top, ptrdiff_t left, vbytes *inputs)
+{
+    const ptrdiff_t apart = strip->x_apart, step = strip->x_column, across = strip->taps_across;
+    const int8_t *const blank = strip->blank, *row = strip->x + top * strip->x_row + left * step;
+    const uint64_t columns = apart_columns(strip, 0, left), upper_columns = apart_columns(strip, 1, left);
+    for (ptrdiff_t i = top, end = top + strip->taps_down; i < end; i++, row += strip->x_row) {
+        const int8_t *x = row;
+        const int exists = i >= strip->first_row && i < strip->end_row;
+        uint64_t bits = exists ? columns : 0, upper_bits = exists ? upper_columns : 0;
+        for (ptrdiff_t j = 0; j < across; j++, x += step, bits >>= 1, upper_bits >>= 1)
+            /* Without a jump. */
+            *inputs++ = load_halves(
+                blank + ((x - blank) & -(ptrdiff_t)(bits & 1)), blank + ((x + apart - blank) & -(ptrdiff_t)(upper_bits & 1)));
+    }
+}
+
+/* How far taps are from the first one, in the image and side by side. Those of a last cell that do not exist are the first one. */
+static __attribute__((noinline)) void apart_taps(const PairsStrip *strip, ptrdiff_t *taps, ptrdiff_t *beside)
+{
+    ptrdiff_t at = 0, column = 0, row = 0, all = strip->taps_down * strip->taps_across;
+    for (ptrdiff_t tap = 0; tap < strip->cells * GROUP; tap++) {
+        taps[tap] = tap < all ? at : 0;
+        beside[tap] = tap < all ? tap * VECTOR_BYTES : 0;
+        at += strip->x_column;
+        if (++column == strip->taps_across) {
+            column = 0;
+            at = row += strip->x_row;
+        }
+    }
+}
+
+/* How far from `x` the inputs of an output are, of which some may be outside the image. */
+static __attribute__((noinline)) void apart_places(const PairsStrip *strip, ptrdiff_t top, ptrdiff_t left, const int8_t *x, ptrdiff_t *places)
+{
+    const ptrdiff_t across = strip->taps_across, blank = strip->blank - x;
+    const uint64_t columns = apart_columns(strip, 0, left);
+    ptrdiff_t row = 0;
+    for (ptrdiff_t i = top, end = top + strip->taps_down; i < end; i++, row += strip->x_row) {
+        uint64_t bits = i >= strip->first_row && i < strip->end_row ? columns : 0;
+        ptrdiff_t at = row;
+        for (ptrdiff_t j = 0; j < across; j++, at += strip->x_column, bits >>= 1)
+            /* Without a jump. */
+            *places++ = blank + ((at - blank) & -(ptrdiff_t)(bits & 1));
+    }
+    /* Of a last cell. */
+    places[0] = places[1] = places[2] = blank;
+}
+
+/* Rows of outputs. Taps are `taps_across` in a row of the filter; outputs are `stride_down` and `stride` inputs apart. */
+WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, const int kind)
+{
+    const ptrdiff_t across = strip->taps_across, down = strip->taps_down, step = strip->stride * strip->x_column;
+    /* Copies: what is stored might be a part of the strip, for all that a compiler knows. */
+    const ptrdiff_t columns = strip->columns, stride = strip->stride, from = strip->from, to = strip->to, y_apart = strip->y_apart, apart = strip->x_apart;
+    const ptrdiff_t move = strip->y_column, stored = least(strip->stored, VECTOR_BYTES), all = strip->cells * GROUP;
+    const ptrdiff_t whole_cells = down * across % GROUP == 1 ? all - GROUP : all, rest = strip->wide ? strip->cells * QUADS : 0;
+    const vi32 *const block = strip->block;
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ strip->flip);
+    ptrdiff_t taps[APART_TAPS], beside[APART_TAPS];
+    vbytes inputs[2][APART_TAPS];
+    ptrdiff_t places[2][APART_TAPS + GROUP];
+    int8_t *y = strip->y;
+    apart_taps(strip, taps, beside);
+    for (ptrdiff_t row = 0; row < count; row++, y += strip->y_row) {
+        const ptrdiff_t top = row * strip->stride_down;
+        const int whole = top >= strip->first_row && top + down <= strip->end_row;
+        const int8_t *x = strip->x + top * strip->x_row;
+        int8_t *at_y = y;
+        for (ptrdiff_t column = 0, left = 0; column < columns; column += 2) {
+            vi32 sums[2 * QUADS];
+            vbytes bytes[2];
+            Apart two;
+            const ptrdiff_t more = column + 1 < columns ? 1 : 0;
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; i++) {
+                two.x[i] = x;
+                two.taps[i] = taps;
+                two.apart[i] = apart;
+                if (!whole || left < from || left + across > to) {
+                    if (kind == HALVES) {
+                        apart_inputs(strip, top, left, inputs[i]);
+                        two.x[i] = (const int8_t *)inputs[i];
+                        two.taps[i] = beside;
+                        two.apart[i] = VECTOR_BYTES / 2;
+                    } else {
+                        apart_places(strip, top, left, x, places[i]);
+                        two.taps[i] = places[i];
+                    }
+                }
+                x += i || more ? step : 0;
+                left += i || more ? stride : 0;
+            }
+#pragma GCC unroll 8
+            for (int i = 0; i < 2 * QUADS; i++)
+                sums[i] = block[QUADS * PAIRS_BIAS + i / 2];
+            const vi32 *weights = apart_add(&two, 0, whole_cells, block + QUADS * PAIRS_CONSTANTS, rest, stored, offset, sums, 0, kind);
+            apart_add(&two, whole_cells, all, weights, rest, stored, offset, sums, 1, kind);
+            if (rescaling == OTHERWISE) {
+                /* Of its own: what a function is given is in memory. */
+                vi32 given[2 * QUADS];
+                vbytes results[2];
+#pragma GCC unroll 8
+                for (int i = 0; i < 2 * QUADS; i++)
+                    given[i % 2 * QUADS + i / 2] = sums[i];
+                pairs_otherwise(strip, given, results, 2);
+                bytes[0] = results[0];
+                bytes[1] = results[1];
+            } else {
+#pragma GCC unroll 4
+                for (int quad = 0; quad < QUADS; quad++)
+                    pairs_rescale(sums + 2 * quad, block, quad, 2);
+#pragma GCC unroll 2
+                for (int i = 0; i < 2; i++)
+                    bytes[i] = pairs_bytes(strip, low_words(sums[i], sums[2 + i]), low_words(sums[4 + i], sums[6 + i]));
+            }
+            pairs_clamp(strip, bytes, 2);
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; i++, at_y += move) {
+                if (i > more)
+                    break;
+                if (kind == HALVES)
+                    store_halves(at_y, at_y + y_apart, bytes[i]);
+                else
+                    store_bytes(at_y, bytes[i], kind == WHOLE ? VECTOR_BYTES : stored);
+            }
+        }
+    }
+}
+
+#define APART(kind) \
+    static __attribute__((noinline, noclone)) void apart_##kind(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
+    { \
+        apart_strip(strip, count, rescaling, kind); \
+    }
+APART(HALVES)
+APART(PART)
+APART(WHOLE)
+
+#define APART_KERNEL(rescaling) \
+    static void apart_##rescaling(PairsStrip *strip, ptrdiff_t count) \
+    { \
+        (strip->parts == 2 ? apart_HALVES : strip->stored < VECTOR_BYTES ? apart_PART : apart_WHOLE)(strip, count, rescaling); \
+    }
+APART_KERNEL(OTHERWISE)
+APART_KERNEL(BY_SCALE)
+
+WORD PairsKernel apart_kernel(int rescaling) { return rescaling == OTHERWISE ? apart_OTHERWISE : apart_BY_SCALE; }
 
 #else
 

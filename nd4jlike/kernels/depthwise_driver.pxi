@@ -589,7 +589,7 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
         if pairs.cells:
             return b"four neighbours along the filter a product"
         if pairs.apart:
-            return b"outputs one by one, two taps a product"
+            return b"outputs one by one, four taps a product" if WINDOWS else b"outputs one by one, two taps a product"
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
         if tile_of(&pairs) == 1:

@@ -56,7 +56,8 @@ cdef bint fit_line(
     cdef float candidate
     if not FUSED or problem.quantized_min != -128 or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.2:
         return False
-    if max(-least, largest) * scale > MAX_RESULT:
+    # A float32 holds no larger sum: the rule would take its steps elsewhere.
+    if max(-least, largest) * scale > MAX_RESULT or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
         return False
     for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
         # Either rule takes its step less than a sum before.

@@ -1,7 +1,7 @@
 # int8 and uint8 by pairs: filters by steps of 1 or 2 whose channels lie side by side, one output channel each. `pairs.h` has the tile and says how it works;
 # this is the plan of a call, the walk over the image and the packed weights. Where products are of bytes, filters are 5x5, 7x7 and, by steps of 2, 4x4, and
 # those of 3x3 are windows (`window.h`) on this walk.
-# Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps outputs are computed one by one (`apart.h`).
+# Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps, where outputs share few inputs, they are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
 # hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts, and elsewhere so have fewer channels than half
@@ -18,6 +18,8 @@ cdef enum:
     BLOCK_ROWS_BYTES = 256 << 10
     # The same where outputs are computed one by one: in a first-level cache, as blocks share cache lines.
     APART_ROWS_BYTES = 20 << 10
+    # Output columns from which on outputs one by one, of more taps than a cell's, take less time than quads.
+    APART_COLUMNS = 8
     # Pixels of pairs of rows for which a block is begun, at least.
     BLOCK_PIXELS = 448
     # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead.
@@ -219,19 +221,33 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
         job.parts = 4
 
 
+cdef inline bint shares_little(const Problem *problem) noexcept nogil:
+    """Whether outputs share so few inputs that they take less time one by one."""
+    cdef Py_ssize_t taps = problem.kernel_height * problem.kernel_width
+    if problem.channels < VECTOR_BYTES // 2:
+        return False
+    if problem.kernel_height == 1 and taps <= GROUP and problem.out_height < LINE_ROWS:
+        return True
+    if min(problem.stride_height, problem.stride_width) < 2 or (taps > GROUP and problem.out_width < APART_COLUMNS):
+        return False
+    return taps <= 2 * problem.stride_height * problem.stride_width
+
+
 cdef bint prepare_apart(Pairs *job, const Problem *problem) noexcept nogil:
-    """As prepare_pairs, for steps that are too wide for it."""
-    cdef Py_ssize_t outputs = problem.out_width
-    # With VNNI quads are as fast or faster.
-    if WINDOWS or problem.dilation_height > 1 or problem.dilation_width > 1 or problem.channels < VECTOR_BYTES // 2 or outputs < 1:
+    """As prepare_pairs, where outputs share few inputs."""
+    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, rest = problem.channels % VECTOR_BYTES
+    if (problem.stride_height > 1 and problem.dilation_height > 1) or (problem.stride_width > 1 and problem.dilation_width > 1) or outputs < 1:
+        return False
+    if not WINDOWS and (problem.dilation_height > 1 or problem.dilation_width > 1 or problem.channels < VECTOR_BYTES // 2):
         return False
     job.entries = divide_up(problem.kernel_height * problem.kernel_width, GROUP)
-    if job.entries * GROUP > APART_TAPS:
+    if job.entries * GROUP > APART_TAPS or problem.kernel_width > 62:
         return False
     job.apart = True
+    job.window = False
     job.rows = 1
     job.pairs = 0
-    job.parts = 2 if 0 < problem.channels % VECTOR_BYTES <= VECTOR_BYTES // 2 else 1
+    job.parts = 2 if 0 < rest <= VECTOR_BYTES // 2 <= problem.channels and (OVERLAPS or outputs > 1) else 1
     job.between = between_of(problem)
     job.columns = outputs if problem.channels >= VECTOR_BYTES else columns_of_part(outputs, job.parts)
     lay_out_pairs(job, problem)
@@ -268,7 +284,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     # Two bytes add up to no more than 254.
     job.wide = WINDOWS and problem.widest_weight > 127
-    if job.wide and not (problem.kernel_height == 3 and problem.kernel_width == 3 and problem.multiplier == 1 and problem.widest_weight < 255):
+    if job.wide and (problem.multiplier > 1 or problem.widest_weight > 254):
         return False
     job.cells = 0
     job.spread = job.apart = False
@@ -282,6 +298,10 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if problem.multiplier > 1:
         return prepare_spread(job, problem)
     if problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+        return False
+    if WINDOWS and shares_little(problem):
+        return prepare_apart(job, problem)
+    if job.wide and not (problem.kernel_height == 3 and problem.kernel_width == 3):
         return False
     if problem.kernel_height == 1 or problem.kernel_width == 1:
         return prepare_lines(job, problem)
@@ -599,7 +619,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     # Divisions would take as long as a tiny image.
     chunk = problem.out_height
     if job.apart and job.blocks > 1:
-        chunk = max(1, APART_ROWS_BYTES // (problem.width * problem.channels * problem.stride_height))
+        chunk = max(1, (BLOCK_ROWS_BYTES if WINDOWS else APART_ROWS_BYTES) // (problem.width * problem.channels * problem.stride_height))
     elif job.blocks > 1 and problem.height * problem.width * problem.channels > BLOCK_ROWS_BYTES:
         chunk = BLOCK_ROWS_BYTES // max(1, problem.width * problem.channels * problem.stride_height) // (2 * phases)
         chunk = max(max(1, BLOCK_PIXELS // problem.width), chunk) * 2 * phases

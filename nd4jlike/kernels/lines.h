@@ -235,20 +235,13 @@ WORD void lines_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
     { \
         lines_strip(strip, count, rescaling, parts); \
     }
-#if WINDOWS
-LINES_OF(1, lines_whole)
-LINES_OF(2, lines_halves)
-#define LINES_HALVES lines_halves
-#else
 /* One text, which is smaller, and as fast. */
 LINES_OF(strip->parts, lines_whole)
-#define LINES_HALVES lines_whole
-#endif
 
 #define LINES_KERNEL(rescaling) \
     static __attribute__((unused)) void lines_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
-        (WINDOWS && strip->parts == 2 ? LINES_HALVES : lines_whole)(strip, count, rescaling); \
+        lines_whole(strip, count, rescaling); \
     }
 LINES_KERNEL(OTHERWISE)
 #if FUSED

@@ -270,26 +270,38 @@ static __attribute__((noinline)) void slide_quads(const PairsStrip *strip, vi32 
     }
 }
 
-WORD void slide_row(const PairsStrip *strip, int8_t *y, int rescaling)
+/* `outputs` columns side by side, from their sums. */
+WORD void slide_store(const PairsStrip *strip, const vi32 *all, int8_t *y, int rescaling, const int outputs)
+{
+    vi32 sums[QUADS][2];
+    vbytes bytes[2];
+    if (rescaling == OTHERWISE) {
+        pairs_otherwise(strip, all, bytes, outputs);
+    } else {
+#pragma GCC unroll 4
+        for (int quad = 0; quad < QUADS; quad++) {
+#pragma GCC unroll 2
+            for (int i = 0; i < outputs; i++)
+                sums[quad][i] = all[i * QUADS + quad];
+            pairs_rescale(sums[quad], strip->block, quad, outputs);
+        }
+#pragma GCC unroll 2
+        for (int i = 0; i < outputs; i++)
+            bytes[i] = pairs_bytes(strip, low_words(sums[0][i], sums[1][i]), low_words(sums[2][i], sums[3][i]));
+    }
+    pairs_clamp(strip, bytes, outputs);
+    pairs_store(strip, bytes, y, 1, 1, outputs);
+}
+
+static __attribute__((noinline, noclone)) void slide_row(const PairsStrip *strip, int8_t *y, int rescaling)
 {
     vi32 all[SLIDE_COLUMNS * QUADS];
+    ptrdiff_t column = 0, columns = strip->columns;
     slide_quads(strip, all);
-    for (ptrdiff_t column = 0; column < strip->columns; column++, y += strip->y_column) {
-        vi32 sums[QUADS];
-        vbytes bytes;
-        if (rescaling == OTHERWISE) {
-            pairs_otherwise(strip, all + column * QUADS, &bytes, 1);
-        } else {
-#pragma GCC unroll 4
-            for (int quad = 0; quad < QUADS; quad++) {
-                sums[quad] = all[column * QUADS + quad];
-                pairs_rescale(sums + quad, strip->block, quad, 1);
-            }
-            bytes = pairs_bytes(strip, low_words(sums[0], sums[1]), low_words(sums[2], sums[3]));
-        }
-        pairs_clamp(strip, &bytes, 1);
-        pairs_store(strip, &bytes, y, 1, 1, 1);
-    }
+    for (; column + 1 < columns; column += 2)
+        slide_store(strip, all + column * QUADS, y + column * strip->y_column, rescaling, 2);
+    if (column < columns)
+        slide_store(strip, all + column * QUADS, y + column * strip->y_column, rescaling, 1);
 }
 #else
 enum { SLIDES = 0, SLIDE_COLUMNS = 1 };
@@ -300,9 +312,9 @@ WORD void slide_row(const PairsStrip *strip, int8_t *y, int rescaling) { (void)s
  * function, and this is another one than the others' loop: a compiler that sees two tiles together runs out of registers. */
 #if WINDOWS
 #define PAIRS_TILE(name, taps, rows, columns) \
-    static __attribute__((noinline)) void name##_##taps(const PairsStrip *strip, ptrdiff_t first, int8_t *y) \
+    static __attribute__((noinline, noclone)) void name##_##taps(const PairsStrip *strip, ptrdiff_t first, int8_t *y, int rescaling) \
     { \
-        pairs_tile(strip, first, y, rows, taps, 1, rows, columns, BY_SCALE); \
+        pairs_tile(strip, first, y, rows, taps, 1, rows, columns, rescaling); \
     }
 #define PAIRS_TILES(taps) \
     PAIRS_TILE(pairs_whole, taps, 2, PAIRS_COLUMNS) \
@@ -311,23 +323,23 @@ WORD void slide_row(const PairsStrip *strip, int8_t *y, int rescaling) { (void)s
 PAIRS_TILES(5)
 PAIRS_TILES(7)
 
-WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps)
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps, int rescaling)
 {
     const ptrdiff_t columns = strip->columns, tiles = (columns + PAIRS_COLUMNS - 1) / PAIRS_COLUMNS, narrow = tiles * PAIRS_COLUMNS - columns;
     for (ptrdiff_t first = 0; first < columns;)
         if (count > 1 && narrow <= tiles && columns - first <= narrow * (PAIRS_COLUMNS - 1)) {
-            (taps == 5 ? pairs_narrow_5 : pairs_narrow_7)(strip, first, y);
+            (taps == 5 ? pairs_narrow_5 : pairs_narrow_7)(strip, first, y, rescaling);
             first += PAIRS_COLUMNS - 1;
         } else {
             (count == 1 ? taps == 5 ? pairs_low_5 : pairs_low_7 : taps == 5 ? pairs_whole_5 : pairs_whole_7)(
-                strip, least(first, columns - PAIRS_COLUMNS), y);
+                strip, least(first, columns - PAIRS_COLUMNS), y, rescaling);
             first += PAIRS_COLUMNS;
         }
 }
 #else
-WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps)
+WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps, int rescaling)
 {
-    (void)strip, (void)y, (void)count, (void)taps;
+    (void)strip, (void)y, (void)count, (void)taps, (void)rescaling;
 }
 #endif
 
@@ -362,7 +374,7 @@ WORD void pairs_strip(
         if (WINDOWS && taps == 7)
             strip->edges = 2 * row - 2 >= strip->end_row ? OUTSIDE_PAIRS : 0;
         if (exact)
-            pairs_exactly(strip, y, count, taps);
+            pairs_exactly(strip, y, count, taps, rescaling);
         else if (WINDOWS && taps == 7 && stride == 2)
             slide_row(strip, y, rescaling);
         else
@@ -386,18 +398,29 @@ WORD void pairs_strip(
 
 #if WINDOWS
 
-#define PAIRS_KERNEL(taps, stride, rescaling) \
-    static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) \
+#define PAIRS_KERNEL(taps, stride, rescaling, text) \
+    static __attribute__((unused)) void pairs_##taps##_##stride##_##rescaling(PairsStrip *strip, ptrdiff_t count) { text(strip, count, rescaling); }
+/* One text for all ways of rescaling, where what rescales is a function, and one for each. */
+#define PAIRS_KERNELS(taps, stride) \
+    static __attribute__((noinline, noclone)) void pairs_##taps##_##stride(PairsStrip *strip, ptrdiff_t count, int rescaling) \
     { \
-        pairs_strip(strip, count, taps, stride, 3 - stride, PAIRS_COLUMNS, rescaling, stride == 1 && rescaling != OTHERWISE); \
-    }
-#define PAIRS_KERNELS(taps, stride) PAIRS_KERNEL(taps, stride, OTHERWISE) PAIRS_KERNEL(taps, stride, BY_SCALE)
+        pairs_strip(strip, count, taps, stride, 3 - stride, PAIRS_COLUMNS, rescaling, stride == 1); \
+    } \
+    PAIRS_KERNEL(taps, stride, OTHERWISE, pairs_##taps##_##stride) \
+    PAIRS_KERNEL(taps, stride, BY_SCALE, pairs_##taps##_##stride)
+#define PAIRS_KERNELS_BY_TWOS(taps) \
+    WORD void pairs_##taps##_2(PairsStrip *strip, ptrdiff_t count, const int rescaling) \
+    { \
+        pairs_strip(strip, count, taps, 2, 1, PAIRS_COLUMNS, rescaling, 0); \
+    } \
+    PAIRS_KERNEL(taps, 2, OTHERWISE, pairs_##taps##_2) \
+    PAIRS_KERNEL(taps, 2, BY_SCALE, pairs_##taps##_2)
 /* Those of 3x3 are in window.h. */
-PAIRS_KERNELS(4, 2)
 PAIRS_KERNELS(5, 1)
-PAIRS_KERNELS(5, 2)
 PAIRS_KERNELS(7, 1)
 PAIRS_KERNELS(7, 2)
+PAIRS_KERNELS_BY_TWOS(4)
+PAIRS_KERNELS_BY_TWOS(5)
 
 #define PAIRS_CHOICE(rescaling) \
     {{0, pairs_4_2_##rescaling}, {pairs_5_1_##rescaling, pairs_5_2_##rescaling}, {0, 0}, {pairs_7_1_##rescaling, pairs_7_2_##rescaling}}

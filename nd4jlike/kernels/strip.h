@@ -20,6 +20,9 @@ enum { PAIRS_SCALED = PAIRS_MULTIPLIER, PAIRS_ADDED = PAIRS_LEFT, PAIRS_ROUNDED 
 /* Split: the first bits that are not below zero, those of a float32, which are more than all of the above; what is added to those below, and their offset. */
 enum { PAIRS_ZERO = PAIRS_MULTIPLIER, PAIRS_MOVED = PAIRS_LEFT, PAIRS_BELOW = PAIRS_RIGHT, SPLIT = 1 << 24 };
 
+/* Lanes: a vector of channels side by side; the left and the right half of the columns, of half as many channels, or four quarters of them; fewer channels. */
+enum { WHOLE, HALVES, PART, QUARTERS };
+
 /* Which products of a tile are left out: all is zero there. */
 enum { OUTSIDE_LEFT = 1, OUTSIDE_RIGHT = 2, OUTSIDE_PAIRS = 4 };
 
@@ -167,13 +170,17 @@ static __attribute__((noinline, unused)) void pairs_inside(const PairsStrip *str
 
 typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 
-/* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
 #if WINDOWS
-static __attribute__((noinline))
-#else
-static __attribute__((noinline, noclone))
+/* `last`: of parts, the last one. */
+WORD vbytes part_bytes(const int8_t *x, ptrdiff_t apart, const int8_t *last, ptrdiff_t stored, const int kind)
+{
+    return kind == WHOLE ? load_bytes(x, VECTOR_BYTES) : kind == HALVES ? load_halves(x, last)
+         : kind == QUARTERS ? load_quarters(x, x + apart, x + 2 * apart, last) : load_part_bytes(x, stored);
+}
 #endif
-void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
+
+/* What the quads compute, for any constants: a tile's sums, QUADS vectors an output, to bytes. */
+static __attribute__((noinline, noclone)) void pairs_otherwise(const PairsStrip *strip, const vi32 *sums, vbytes *bytes, int outputs)
 {
     const vi32 *block = strip->block;
     const vf32 *scales = (const vf32 *)block + QUADS * PAIRS_SCALE, *steps = (const vf32 *)block + QUADS * PAIRS_OFFSET;

@@ -11,8 +11,6 @@
 
 #include "pairs.h"
 
-/* Lanes: a vector of channels side by side; the left and the right half of the columns, of half as many channels, or four quarters of them; fewer channels. */
-enum { WHOLE, HALVES, PART, QUARTERS };
 #define PARTED (kind == HALVES || kind == QUARTERS)
 /* Of a column: two rows, or one. */
 #define RING_STEP (stride == 1 ? PAIR_BYTES : VECTOR_BYTES)
@@ -28,14 +26,7 @@ typedef struct {
     vbytes offset, outside;
 } Window;
 
-/* `last`: of parts, the last one. */
-WORD vbytes window_bytes(const int8_t *x, ptrdiff_t apart, const int8_t *last, ptrdiff_t stored, const int kind)
-{
-    return kind == WHOLE ? load_bytes(x, VECTOR_BYTES) : kind == HALVES ? load_halves(x, last)
-         : kind == QUARTERS ? load_quarters(x, x + apart, x + 2 * apart, last) : load_part_bytes(x, stored);
-}
-
-/* The same at a column that some parts have. */
+/* A vector at a column that some parts have. */
 WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apart, ptrdiff_t column, const int kind)
 {
     const int8_t *at[4];
@@ -68,15 +59,15 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
 /* The next column of both rows. Where not all parts have it, either `some` do, or all but the last one. */
 #define WINDOW_BYTES(upper, lower, inside, some) \
     if (!PARTED || (inside)) { \
-        upper = window_bytes(x0, apart0, x0 + (kind == HALVES ? 1 : 3) * apart0, stored, kind) ^ offset; \
-        lower = window_bytes(x1, apart1, x1 + (kind == HALVES ? 1 : 3) * apart1, stored, kind) ^ offset; \
+        upper = part_bytes(x0, apart0, x0 + (kind == HALVES ? 1 : 3) * apart0, stored, kind) ^ offset; \
+        lower = part_bytes(x1, apart1, x1 + (kind == HALVES ? 1 : 3) * apart1, stored, kind) ^ offset; \
         WINDOW_FETCH(x0 + x_ahead) \
         WINDOW_FETCH(x1 + x_ahead) \
         __asm__("" : "+v"(upper), "+v"(lower)); \
     } else { \
         const ptrdiff_t column = (ring - strip->pairs[0]) / RING_STEP; \
-        upper = some ? window_edge(strip, x0, apart0, column, kind) : window_bytes(x0, apart0, strip->blank, stored, kind); \
-        lower = some ? window_edge(strip, x1, apart1, column, kind) : window_bytes(x1, apart1, strip->blank, stored, kind); \
+        upper = some ? window_edge(strip, x0, apart0, column, kind) : part_bytes(x0, apart0, strip->blank, stored, kind); \
+        lower = some ? window_edge(strip, x1, apart1, column, kind) : part_bytes(x1, apart1, strip->blank, stored, kind); \
         upper ^= offset; \
         lower ^= offset; \
         __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
