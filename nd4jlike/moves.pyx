@@ -44,6 +44,10 @@ cdef enum:
     BIT_BYTES = 1 << 13
     # Runs that are converted past the caches, which begin and end anywhere.
     LONG_BYTES = 1 << 12
+    # Lines so many bytes apart share a set of a first-level cache, which has places for eight or twelve.
+    PAGE = 1 << 12
+    # Such rows, or columns, go by way of a strip on the stack, so many bytes of each at a time.
+    STAGED_BYTES = 1 << 9
     # A line of each of so many rows stays in a first-level cache, twice.
     SHARED_ROWS = 256
 
@@ -71,6 +75,8 @@ cdef struct Choices:
     # Beyond this many bytes, twice as many of whole lines of narrow cells, squares that are far apart at both ends go through strips of 16 KB of rows, or of
     # columns, while the next strip, of both ends, is fetched into a second-level cache.
     Py_ssize_t thin_strips
+    # Up to this many bytes, twice as many of narrow cells, rows or columns that share sets of a first-level cache go by way of a strip.
+    Py_ssize_t staged
     # Squares of cells of so many bytes and more are stored past the caches.
     Py_ssize_t streamed_width
     # Past the caches go single lines, not pairs, of cells up to so many bytes: nchw to nhwc; back, and runs.
@@ -95,6 +101,7 @@ cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
     choices.next_places = small
     choices.next_strips = streamed // 3 if small else PY_SSIZE_T_MAX
     choices.thin_strips = PY_SSIZE_T_MAX if deep or small else streamed // 3
+    choices.staged = 0 if deep or small else streamed // 3
     choices.streamed_width = 2 if deep or small else 1
     choices.single_rows = 0 if deep else 8
     choices.single_columns = 2 if small else choices.single_rows
@@ -463,6 +470,34 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     return squares
 
 
+cdef void stage(
+    const MoveTable *table, const char *source, Py_ssize_t source_step, char *target, Py_ssize_t target_step, Py_ssize_t bytes, Py_ssize_t count,
+) noexcept nogil:
+    """Runs to a strip, or from it."""
+    cdef Runs runs
+    runs.source, runs.target, runs.bytes, runs.outer, runs.inner = source, target, bytes, 1, count
+    runs.source_outer = runs.target_outer = runs.room = 0
+    runs.source_inner, runs.target_inner = source_step, target_step
+    runs.fill = NULL
+    runs.ahead = runs.stream = runs.far = False
+    table.copy(&runs)
+
+
+cdef void turn_staged(const MoveTable *table, const Patch *patch, int size, bint reads) noexcept nogil:
+    """Rows by way of a strip, or else columns: of either less than two lines of cells."""
+    cdef char room[2 * LINE * STAGED_BYTES + LINE]
+    cdef char *strip = room + (LINE - <uintptr_t> room % LINE)
+    cdef Patch part = patch[0]
+    if reads:
+        stage(table, patch.source, patch.row, strip, STAGED_BYTES, patch.columns << size, patch.rows)
+        part.source, part.row, part.end = strip, STAGED_BYTES, room + sizeof(room)
+        table.turn[size](&part)
+    else:
+        part.target, part.column = strip, STAGED_BYTES
+        table.turn[size](&part)
+        stage(table, strip, STAGED_BYTES, patch.target, patch.column, patch.rows << size, patch.columns)
+
+
 cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     """Rows into columns: the last loop is dense in the target, loop `fast` in the source."""
     cdef const Loop *down = &nest.loops[nest.depth - 1]
@@ -474,7 +509,7 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef char *target = ends.target + nest.target
     cdef Patch patch
     cdef int i, size = 0
-    cdef bint apart, scattered, single, far, fetches
+    cdef bint apart, scattered, single, far, fetches, reads, writes, staged
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -515,6 +550,15 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                 patch.ahead_row = patch.ahead_step = LINE
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
+    # Rows, or columns, that share the sets of a first-level cache.
+    reads = down.source % (PAGE // 2 if nest.width < 4 else PAGE) == 0 and down.source != 0 and across.extent > 2 * line
+    writes = across.target % PAGE == 0 and down.extent > 2 * line and not reads
+    staged = (reads or writes) and not patch.stream and nest.width <= 4 and ends.bytes <= choices.staged * (1 if nest.width == 4 else 2)
+    staged = staged and min(down.extent, across.extent) >= line and down.room == down.extent
+    if staged:
+        squares.rows, squares.columns = STAGED_BYTES // nest.width if writes else line, STAGED_BYTES // nest.width if reads else line
+        squares.next, squares.downwards = NOTHING, writes
+        patch.ahead_source = patch.ahead_target = 0
     patch.far = single or squares.thin
     if single and size_of(down.source) >= across.target:
         patch.ahead_source = 8 * LINE
@@ -526,7 +570,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         row = 0
         while row < down.extent:
             patch.rows = min(squares.rows, down.extent - row)
-            patch.room = patch.rows if row + squares.rows < down.extent else down.room - row
+            if staged and reads and down.extent - row < 2 * line:
+                patch.rows = down.extent - row
+            patch.room = patch.rows if row + patch.rows < down.extent else down.room - row
             column = 0
             while column < across.extent:
                 patch.columns = across.extent - column
@@ -538,9 +584,12 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                     patch.next = source + (row + squares.rows) * down.source + column * squares.rows * nest.width
                 elif squares.next == COLUMNS and not (patch.stream and across.target % LINE == 0):
                     patch.next = target + (column + squares.columns) * across.target
-                ends.table.turn[size](&patch)
+                if staged:
+                    turn_staged(ends.table, &patch, size, reads)
+                else:
+                    ends.table.turn[size](&patch)
                 column += patch.columns
-            row += squares.rows
+            row += patch.rows
         if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
             break
     if patch.stream:

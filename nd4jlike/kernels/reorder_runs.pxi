@@ -210,6 +210,19 @@ cdef inline void copy_tails(const Runs *runs, int room) noexcept nogil:
             target += ti
 
 
+cdef inline void copy_lines(const Runs *runs, int lines) noexcept nogil:
+    """Runs of so many lines, a constant."""
+    cdef const char *source = runs.source
+    cdef char *target = runs.target
+    cdef Py_ssize_t j
+    cdef int i
+    for j in range(runs.inner):
+        for i in range(lines):
+            copy_piece(target + i * LINE_BYTES, source + i * LINE_BYTES, LINE_BYTES, False)
+        source += runs.source_inner
+        target += runs.target_inner
+
+
 cdef void copy(const Runs *runs) noexcept nogil:
     cdef Py_ssize_t bytes = runs.bytes, i, j
     cdef char *target
@@ -254,6 +267,8 @@ cdef void copy(const Runs *runs) noexcept nogil:
         copy_pieces(runs, 32, True)
     elif bytes <= 128:
         copy_pieces(runs, 64, True)
+    elif bytes == 512 and runs.outer == 1:
+        copy_lines(runs, 8)
     else:
         for i in range(runs.outer):
             for j in range(runs.inner):
