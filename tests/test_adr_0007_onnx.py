@@ -187,6 +187,48 @@ def test_d29_a_quantized_constant():
     assert np.array_equal(layer.weights[..., 0], expected[:, 0].transpose(1, 2, 0))
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_d28_what_is_left_out(named):
+    """D28: a Conv between DequantizeLinear and QuantizeLinear as one quantized layer: without zero points they are 0, without a name there is no bias."""
+    model = conv("uint8", operator="QDQ", zero_points=(0, 0, 0), bias=False, shape=("n", 3, "h", "w"))
+    for node in model.nodes:
+        if node.op_type == "Conv":
+            node.input.extend([""] * named)
+        else:
+            del node.input[2:]
+            node.input.extend([""] * named)
+    layer = layer_of(model)
+    assert (layer.operator, layer.dtype, layer.bias, layer.weights.dtype) == ("QDQ", "uint8", None, np.uint8)
+    assert layer.quantization == Quantization((0.05, 0), stored(model, "w_scale"), (0.09, 0), 0)
+    assert (layer.input_shape, layer.output_shape[:2]) == ((-1, 3, -1, -1), (-1, 3))
+
+
+def test_d28_scales_that_do_not_fit():
+    """D28: one quantized layer: where an axis is none of the weights', or zero points are not as many as scales, their values are not guessed."""
+    for axis in (-5, 1, 4):
+        model = conv("int8", operator="QDQ")
+        next(node for node in model.nodes if node.input[0] == "w").attribute[0].i = axis
+        assert read(model).layers == ()
+        assert "its weights (w real) must be a constant" in read(model).skipped[0]
+    model = conv("int8", operator="QDQ")
+    model.constants = [tensor for tensor in model.constants if tensor.name != "w_zero"]
+    model.constant("w_zero", np.int8(0))
+    assert read(model).layers == ()
+    last = conv("int8", operator="QDQ")
+    next(node for node in last.nodes if node.input[0] == "w").attribute[0].i = -4
+    assert layer_of(last).quantization == layer_of(conv("int8", operator="QDQ")).quantization
+
+
+def test_d29_constants_of_numbers():
+    """D29: scales are constants of the file: a Constant may hold them as numbers, not as a tensor."""
+    model = conv("int8")
+    for name, how in (("x_scale", "value_float"), ("w_scale", "value_floats")):
+        values = stored(model, name).tolist()
+        model.constants = [tensor for tensor in model.constants if tensor.name != name]
+        model.nodes.insert(0, tiny_onnx.onnx().helper.make_node("Constant", [], [name], **{how: values}))
+    assert layer_of(model).quantization == layer_of(conv("int8")).quantization
+
+
 @pytest.mark.parametrize(
     ("attributes", "padding"),
     [
@@ -196,6 +238,9 @@ def test_d29_a_quantized_constant():
         ({"auto_pad": "SAME_UPPER"}, "same"),
         ({"auto_pad": "SAME_LOWER"}, ((1, 1), (1, 1))),
         ({"auto_pad": "SAME_LOWER", "kernel_shape": [2, 4]}, ((1, 0), (2, 1))),
+        ({"auto_pad": "SAME_LOWER", "kernel_shape": [1, 1]}, ((0, 0), (0, 0))),
+        # (3 - 1) * 3 + 2 - 9 rows or 8 columns are less than none
+        ({"auto_pad": "SAME_LOWER", "kernel_shape": [2, 2], "strides": [3, 3]}, ((0, 0), (0, 0))),
         # 9 rows in steps of 2 are 5: (5 - 1) * 2 + 3 - 9 = 2; 8 columns in steps of 3 are 3: (3 - 1) * 3 + 3 - 8 = 1, on the left.
         ({"auto_pad": "SAME_LOWER", "strides": [2, 3]}, ((1, 1), (1, 0))),
     ],

@@ -373,6 +373,9 @@ GREY = np.zeros((4, 4), np.uint8)
         (bitmap(GREY, bits=24), "24 bits a pixel"),
         (bitmap(GREY, compression=1), "compression 1"),
         (bitmap(GREY, palette=np.arange(1024, dtype=np.uint16).astype(np.uint8).reshape(256, 4)), "the palette has colours"),
+        *[(bitmap(GREY, palette=np.eye(4, dtype=np.uint8)[[colour] * 256]), "the palette has colours") for colour in range(3)],
+        (bitmap(GREY[:, :0]), "0 x 4"),
+        (bitmap(GREY[:0]), "4 x 0"),
     ],
 )
 def test_d8_other_files(content, message, tmp_path):
@@ -381,6 +384,33 @@ def test_d8_other_files(content, message, tmp_path):
     path.write_bytes(content)
     with pytest.raises(LayoutError, match=message):
         read_input(path, entry_of((1, 4, 4, 1), "int8"))
+
+
+def test_d8_the_fourth_byte_of_a_palette_is_no_colour(tmp_path):
+    """D8: inputs are 8-bit grey `.bmp` images, whatever programs write into the byte that is reserved."""
+    palette = np.repeat(np.arange(256, dtype=np.uint8), 4).reshape(256, 4)
+    palette[:, 3] = 255
+    path = tmp_path / "x.bmp"
+    path.write_bytes(bitmap(GREY + np.uint8(7), palette=palette))
+    assert np.unique(read_input(path, entry_of((1, 4, 4, 1), "int8"))) == [7 - 128]
+
+
+def test_d8_runs_and_their_progress(tmp_path):
+    """D8: Inputs are seeded random numbers, of one run at least; D10: who wants it is told how far they are."""
+    path, told = file_of(tmp_path, tiny_models.depthwise().model), []
+    for runs in (0, -1):
+        with pytest.raises(LayoutError, match=f"runs must be 1 or more: {runs}"):
+            verify(path, runs=runs)
+    verify(path, runs=2, progress=lambda *what: told.append(what))
+    assert told == [(0, 3, "run 1 of 2"), (1, 3, "run 2 of 2"), (2, 3, "timing"), (3, 3, "done")]
+
+
+def test_d14_an_accumulator_that_nobody_knows():
+    """D14: both values and, of quantized layers, both accumulators: that of a reference that runs no such layer is said to be unknown."""
+    found = engine.Mismatch(0, (1, 2), 5, 3, 4, 77)
+    assert str(found) == "run 1, element (1, 2) at offset 5: 3 here, 4 in the reference; accumulators 77 here, unknown there"
+    assert str(dataclasses.replace(found, reference_accumulator=0)).endswith("accumulators 77 here, 0 there")
+    assert "accumulators" not in str(dataclasses.replace(found, accumulator=None))
 
 
 def test_d8_pickles_are_not_loaded(tmp_path):
