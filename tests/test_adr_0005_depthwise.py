@@ -741,6 +741,11 @@ Q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
         ({"padding": 2**30}, ValueError, "1073741823"),
         ({"data_format": "NHCW"}, ValueError, "'NHWC', 'NCHW'"),
         ({"data_format": 1}, ValueError, "'NHWC', 'NCHW'"),
+        ({"data_format": np.array(["NHWC", "NCHW"])}, ValueError, "'NHWC', 'NCHW'"),
+        ({"activation": ["relu"]}, ValueError, "None, 'relu', 'relu6', 'relu_n1_to_1'"),
+        ({"stride": np.int64(0)}, ValueError, "stride must be 1 to 1073741823: 0"),
+        ({"stride": np.int64(2**30)}, ValueError, "stride must be 1 to 1073741823"),
+        ({"stride": np.array([1, 2, 3])}, ValueError, "pair"),
         ({"weights_format": "OIHW"}, ValueError, "'HWCM', 'MCHW', 'MHWC', 'C1HW'"),
         ({"activation": "gelu"}, ValueError, "None, 'relu', 'relu6', 'relu_n1_to_1'"),
         ({"rounding": "up"}, ValueError, "'tflite', 'xnnpack'"),
@@ -761,6 +766,17 @@ def test_d9_bad_arguments_of_a_plan(change, error, words):
         nd.DepthwiseConv2d(**{**GOOD, **change})
     assert isinstance(caught.value, nd.Nd4jLikeError)
     assert words in str(caught.value)
+
+
+def test_d9_the_edges_of_what_is_taken():
+    """D9: A refused call says the rule: what keeps it is taken, whichever type of integer says it."""
+    for kind in (int, np.int64, np.uint32):
+        assert nd.DepthwiseConv2d(**{**GOOD, "stride": kind(2**30 - 1), "dilation": kind(1), "padding": kind(0)}).output_descriptor((1, 3, 3, 4)).shape[
+            1:3
+        ] == (1, 1)
+    for weights_format, weights in (("C1HW", np.ones((4, 1, 3, 3), np.float32)), ("HWCM", np.ones((1, 3, 3, 4), np.float32))):
+        with pytest.raises(nd.LayoutError, match="0"):  # no channels divide any
+            nd.depthwise_conv2d(np.zeros((1, 5, 5, 0), np.float32), weights, weights_format=weights_format)
 
 
 @pytest.mark.parametrize(
