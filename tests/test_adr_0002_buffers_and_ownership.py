@@ -110,7 +110,10 @@ def test_d2_arrays_that_were_wrapped_before(data):
 def test_d2_asarray():
     """D2: Wrapping is zero-copy; what exports no memory is copied, unless that is forbidden."""
     x = nd.zeros((2, 3))
-    assert nd.asarray(x) is x
+    assert nd.asarray(x) is nd.asarray(x, copy=False, dtype=x.dtype) is x
+    for run in (bytearray(8), array.array("B", [0] * 8), memoryview(bytearray(8))):  # which have no array protocol
+        nd.asarray(run, copy=False, dtype="uint8")[3] = 7
+        assert bytes(run)[3] == 7
     assert nd.asarray([[1, 2], [3, 4]]).shape == (2, 2)
     assert nd.asarray(np.zeros(3), dtype="float32").dtype == np.float32
     assert not np.shares_memory(nd.array(base := np.zeros(3)).to_numpy(), base)
