@@ -555,7 +555,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, an image of 7 rows and 7 columns at a time"
         if rows.split or rows.beside:
             return b"in place, tiles of 4 rows and 2 columns"
-        if VECTOR_BYTES == 32:
+        if VECTOR_BYTES > 16:
             if rows.line == &small_tiles[0]:
                 return b"in place, tiles of 2 rows and 2 columns"
         if rows.tall:

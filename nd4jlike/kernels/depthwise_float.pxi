@@ -65,8 +65,11 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
-    # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes from two blocks on.
+    # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes and more from two
+    # blocks on.
     PIXEL_BYTES = 256
+    # Inputs of a row of outputs that a last block of fewer channels finds again in a first-level cache.
+    TWICE_BYTES = 16 << 10
     # Blocks of channels from which on one more pays where it makes loads and stores of whole vectors cross no lines; and where those decide: vectors are
     # lines, there are so few products, and tiles share inputs.
     ALIGNED_BLOCKS = 8
@@ -204,8 +207,10 @@ cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
 
 cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
+    cdef bint steps = problem.stride_height * problem.stride_width > 1, square = problem.kernel_height == problem.kernel_width == 3
     return (
-        (problem.sets == 1 or (problem.sets == 2 and VECTOR_BYTES < 64 and problem.stride_height == problem.stride_width == 1))
+        ((problem.sets == 1 and (VECTOR_BYTES < 64 or steps or not square or problem.out_width < 2 * WIDE_TILE))
+         or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps))
         and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
@@ -297,8 +302,11 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)
     )
+    # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
+    if VECTOR_BYTES == 64 and problem.stride_width == 1 and job.down.taps > 1 and problem.sets > 0 and (problem.sets <= 4 or job.across.outputs < 2 * LARGE):
+        job.split = False
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
-    if VECTOR_BYTES == 32:
+    if VECTOR_BYTES > 16:
         if has_small_tiles(job, problem):
             job.split, job.line = False, &small_tiles[0]
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
@@ -312,7 +320,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.pixel = (
         general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
         and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL
-        and (job.blocks > 1 if VECTOR_BYTES == 32 else job.channels * job.itemsize >= PIXEL_BYTES)
+        and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
+        and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
     )
     # Nor do tiles find what they share in the first-level cache where all of it falls into two sets.
     if problem.sets == 2 and problem.element == FLOAT32 and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3:
@@ -449,9 +458,9 @@ cdef Py_ssize_t find_places(
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
         done[0] += places.count * job.columns
-        if VECTOR_BYTES == 32:
-            if job.pixel:
-                places.stored, places.count = <int> places.count, 1
+        # All outputs of a place in one call, where a few channels are less work than one.
+        if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
+            places.stored, places.count = <int> places.count, 1
         if done[0] >= outputs:
             phase[0] += 1
             done[0] = 0
@@ -634,7 +643,7 @@ cdef void run_image(
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
                         parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
-                        if VECTOR_BYTES == 32:
+                        if VECTOR_BYTES > 16:
                             if whole and job.line == &small_tiles[0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
                         run_tiles(

@@ -523,7 +523,7 @@ TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
 static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
 
 /* 2 rows and columns of 3x3 by steps of 2: places inside, and at the edges. */
-#if VECTOR_BYTES == 32
+#if VECTOR_BYTES > 16
 TILE(small_inside, 2, 0, 3, 2, SPLIT_TILE, INSIDE, FLOAT32)
 TILE(small_edges, 2, 0, 3, 2, SPLIT_TILE, EDGES, FLOAT32)
 static const OneTile small_tiles[EDGES + 1] = {small_inside, small_edges};
@@ -551,8 +551,7 @@ WORD void pixel_tile(
     const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block, block_vectors = tile->block_vectors;
     const unsigned long long outside = tile->outside;
     const int above = tile->above, below = tile->below;
-    /* With vectors of 32 bytes all outputs of a place in one call: a few channels are less work than a call. */
-    ptrdiff_t outputs = VECTOR_BYTES == 32 ? tile->stored : 1;
+    ptrdiff_t outputs = tile->stored;
     do {
         const char *rows[3] = {x, x + x_row, x + 2 * x_row};
         const vf32 *weights = block;
