@@ -31,8 +31,9 @@ cdef enum:
     SCRATCH_BYTES = 1 << 16
     # What is written, or read, in one go and comes back in the next: it stays in a second-level cache.
     STRIP_BYTES = 1 << 18
-    # A first-level cache has half of it to spare, and what is fetched meanwhile is in time.
-    THIN_BYTES = 1 << 14
+    # A part of a second-level cache, with which it has room for what is fetched meanwhile; a half or a quarter of it for columns of less, or more, than 1 KB.
+    THIN_BYTES = 1 << 16
+    SHORT_BYTES = 1 << 10
     # Steps of so many bytes are gone over several times.
     SHARED_BYTES = 1 << 14
     # Half a second-level cache that has room for two strips of each end; half of one that has room for a part of one.
@@ -431,7 +432,8 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
     if thin and bytes > choices.thin_strips * (2 if whole and width < 4 else 1):
         squares.follows = squares.thin = True
         if gathers:
-            squares.columns, squares.next = max(line, THIN_BYTES // (down.extent * width) // line * line), COLUMNS
+            strip = THIN_BYTES // 4 if down.extent * width >= SHORT_BYTES else THIN_BYTES // 2
+            squares.columns, squares.next = max(line, strip // (down.extent * width) // line * line), COLUMNS
         else:
             squares.rows, squares.next = max(line, THIN_BYTES // row_bytes // line * line), ROWS
         return squares

@@ -283,7 +283,8 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
     cdef bint adjacent = patch.stream and <uintptr_t> patch.target % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
-    cdef char cells[8][FILLED_COLUMNS]
+    cdef char room[8 * FILLED_COLUMNS + LINE_BYTES]
+    cdef char *cells = room + (LINE_BYTES - <uintptr_t> room % LINE_BYTES)
     cdef Patch whole
     if (sizeof(cell) == 2 or sizeof(cell) == 4) and 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
         if patch.column == LINE_BYTES:
@@ -295,9 +296,9 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     if sizeof(cell) == 1 and 0 < patch.rows < patch.room and patch.column == patch.room == 8 and patch.columns <= FILLED_COLUMNS:
         # Bytes and rows of fill.
         whole = patch[0]
-        whole.rows, whole.row, whole.source, whole.end, whole.ahead_source = patch.room, FILLED_COLUMNS, cells[0], cells[8], 0
+        whole.rows, whole.row, whole.source, whole.end, whole.ahead_source = patch.room, FILLED_COLUMNS, cells, cells + 8 * FILLED_COLUMNS, 0
         for row in range(patch.room):
-            memcpy(cells[row], patch.source + row * patch.row if row < patch.rows else patch.fill, <size_t> patch.columns)
+            memcpy(cells + row * FILLED_COLUMNS, patch.source + row * patch.row if row < patch.rows else patch.fill, <size_t> patch.columns)
         row = 0
         patch = &whole
     if patch.rows == patch.room and patch.column == patch.rows * width:
