@@ -719,10 +719,10 @@ static void run_tiles(
     if (down)
         turn_blocks(tile);
     for (; count > 0; count--, x += columns * tile->x_output, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
-        if (first < whole)
-            one(tile, from_block, x + x_from, y + y_from, tile->whole_lanes, whole - first);
         if (begin < first)
             one(tile, blocks, x - tile->ahead, y - tile->ahead, tile->first_lanes, 1);
+        if (first < whole)
+            one(tile, from_block, x + x_from, y + y_from, tile->whole_lanes, whole - first);
         if (whole < end)
             one(tile, tail_block, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
     }
