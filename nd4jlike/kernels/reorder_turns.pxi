@@ -219,6 +219,23 @@ cdef inline void turn_few(const Patch *patch, int room, const cell *kind) noexce
         i += (PIECES if room == LINE_BYTES else HALF_PIECES) * PIECE // width
 
 
+cdef inline void turn_filled(const Patch *patch, int room, const cell *kind) noexcept nogil:
+    """Fewer rows of one or two bytes than a block has, `room`, a constant, and fill after them: columns next to each other, by way of a strip of a line of
+    each of its rows; `kind` is not read."""
+    cdef char lines[17 * LINE_BYTES]
+    cdef char *strip = lines + (LINE_BYTES - <uintptr_t> lines % LINE_BYTES)
+    cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // sizeof(cell), column = 0, i
+    for i in range(patch.rows, room):
+        copy_piece(strip + i * LINE_BYTES, patch.fill, LINE_BYTES, False)
+    while column + line <= patch.columns:
+        for i in range(patch.rows):
+            copy_piece(strip + i * LINE_BYTES, patch.source + i * patch.row + column * width, LINE_BYTES, False)
+        move_square(sizeof(cell), room, LINE_BYTES, False, strip, LINE_BYTES, patch.target + column * patch.column, room * <Py_ssize_t> sizeof(cell))
+        column += line
+    if column < patch.columns:
+        turn_edge(patch, 0, column, patch.columns, 1, kind)
+
+
 cdef inline Py_ssize_t stream_short(const Patch *patch, const cell *kind) noexcept nogil:
     """Rows next to each other, of a line at most: as many as pairs of lines take, past the caches; `kind` is not read."""
     cdef Py_ssize_t bytes = patch.columns * <Py_ssize_t> sizeof(cell), step = 2 * LINE_BYTES // sizeof(cell), row = 0
@@ -283,9 +300,6 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
     cdef bint stream = patch.stream and (<uintptr_t> patch.target | <size_t> patch.column) % LINE_BYTES == 0
     cdef bint adjacent = patch.stream and <uintptr_t> patch.target % LINE_BYTES == 0
     cdef Py_ssize_t width = sizeof(cell)
-    cdef char room[8 * FILLED_COLUMNS + LINE_BYTES]
-    cdef char *cells = room + (LINE_BYTES - <uintptr_t> room % LINE_BYTES)
-    cdef Patch whole
     if (sizeof(cell) == 2 or sizeof(cell) == 4) and 0 < patch.rows < patch.room and patch.rows * width <= PIECE and patch.column == patch.room * width:
         if patch.column == LINE_BYTES:
             turn_few(patch, LINE_BYTES, kind)
@@ -293,14 +307,13 @@ cdef void turn(const Patch *patch, const cell *kind) noexcept nogil:
         if patch.column == LINE_BYTES // 2:
             turn_few(patch, LINE_BYTES // 2, kind)
             return
-    if sizeof(cell) == 1 and 0 < patch.rows < patch.room and patch.column == patch.room == 8 and patch.columns <= FILLED_COLUMNS:
-        # Bytes and rows of fill.
-        whole = patch[0]
-        whole.rows, whole.row, whole.source, whole.end, whole.ahead_source = patch.room, FILLED_COLUMNS, cells, cells + 8 * FILLED_COLUMNS, 0
-        for row in range(patch.room):
-            memcpy(cells + row * FILLED_COLUMNS, patch.source + row * patch.row if row < patch.rows else patch.fill, <size_t> patch.columns)
-        row = 0
-        patch = &whole
+    if sizeof(cell) <= 2 and 0 < patch.rows < patch.room and patch.column == patch.room * width:
+        if sizeof(cell) == 1 and patch.room == 16:
+            turn_filled(patch, 16, kind)
+            return
+        if patch.room == 8:
+            turn_filled(patch, 8, kind)
+            return
     if patch.rows == patch.room and patch.column == patch.rows * width:
         if patch.rows == 8:
             if adjacent and width == 4:
