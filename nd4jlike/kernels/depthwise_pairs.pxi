@@ -316,7 +316,7 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     prepare_parts(job, problem)
     # Of fewer channels than that, quads leave no lane idle, and take longer all the same.
-    if (problem.channels <= VECTOR_BYTES // 2 and job.parts == 1) or columns_of_part(outputs, job.parts) < tile_of(job):
+    if (problem.channels <= VECTOR_BYTES // 2 and job.parts == 1) or outputs < 2 - job.window:
         return False
     # Windows look for columns on the left of the image where an output that reaches it begins.
     if job.window and problem.pad_left - problem.halo[2] > (3 - job.stride) * problem.dilation_width:
@@ -550,7 +550,7 @@ cdef void lay_strip(
         parts = 2
     strip.parts = <int> parts
     # An image may be narrower than a tile.
-    strip.width = pairs_columns_read(job, max(strip.columns, tile_of(job)) if OVERLAPS else strip.columns)
+    strip.width = pairs_columns_read(job, max(strip.columns, tile_of(job)))
     strip.first_row = steps_to(-problem.halo[0] - x_row, down)
     strip.end_row = steps_to(problem.height + problem.halo[1] - x_row, down)
     for i in range(parts):

@@ -20,6 +20,8 @@ cdef enum:
     STRIP_BYTES = 18 << 10
     # Groups of the tallest filter that is computed here.
     MAX_GROUPS = 16
+    # Sets of weights of a flat row of more than half a vector of channels, at most.
+    FLAT_SETS = 16
     # Channels from which on a column of its own is worth a vector.
     MIN_CHANNELS = 12
 
@@ -145,7 +147,9 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if problem.multiplier == 1 and (problem.x_strides[2] != channels or problem.stride_width > 1):
         job.flat = job.flat and channels < VECTOR_BYTES * 3 // 4
     elif problem.multiplier == 1:
-        job.flat = job.flat and channels % VECTOR_BYTES > 0
+        # With VNNI many sets of weights take longer than lanes that are idle.
+        job.flat = job.flat and channels % VECTOR_BYTES > 0 and (
+            not WINDOWS or channels <= VECTOR_BYTES // 2 or channels // common_divisor(channels, VECTOR_BYTES) <= FLAT_SETS)
     job.pixel = problem.channels
     job.phases = 1
     job.picks = picks_of(job, problem)

@@ -332,7 +332,7 @@ WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, con
             first += PAIRS_COLUMNS - 1;
         } else {
             (count == 1 ? taps == 5 ? pairs_low_5 : pairs_low_7 : taps == 5 ? pairs_whole_5 : pairs_whole_7)(
-                strip, least(first, columns - PAIRS_COLUMNS), y, rescaling);
+                strip, largest(least(first, columns - PAIRS_COLUMNS), 0), y, rescaling);
             first += PAIRS_COLUMNS;
         }
 }
@@ -340,6 +340,16 @@ WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, con
 WORD void pairs_exactly(const PairsStrip *strip, int8_t *y, ptrdiff_t count, const int taps, int rescaling)
 {
     (void)strip, (void)y, (void)count, (void)taps, (void)rescaling;
+}
+#endif
+
+#if WINDOWS
+/* An image that is narrower than a tile, and has no parts: `rows` rows of the tile in `room` go to `y`. */
+static __attribute__((noinline, noclone)) void pairs_narrow_rows(const PairsStrip *strip, const vbytes *room, int8_t *y, ptrdiff_t rows)
+{
+    for (; rows > 0; rows--, y += strip->y_row, room += PAIRS_COLUMNS)
+        for (ptrdiff_t i = 0; i < strip->columns; i++)
+            store_bytes(y + i * strip->y_column, room[i], strip->stored);
 }
 #endif
 
@@ -373,22 +383,42 @@ WORD void pairs_strip(
             strip->edges = 2 * (row - pairs) + 3 < strip->first_row ? OUTSIDE_PAIRS : 0;
         if (WINDOWS && taps == 7)
             strip->edges = 2 * row - 2 >= strip->end_row ? OUTSIDE_PAIRS : 0;
+        int8_t *to = y;
+#if WINDOWS
+        /* A narrow image: as if the tile were the image. */
+        const int aside = (taps < 7 || stride == 1) && strip->columns < PAIRS_COLUMNS;
+        const ptrdiff_t y_row = strip->y_row, y_column = strip->y_column, stored = strip->stored;
+        vbytes room[TILE_OUTPUTS];
+        if (aside) {
+            to = (int8_t *)room;
+            strip->y_row = PAIRS_COLUMNS * VECTOR_BYTES;
+            strip->y_column = strip->stored = VECTOR_BYTES;
+        }
+#endif
         if (exact)
-            pairs_exactly(strip, y, count, taps, rescaling);
+            pairs_exactly(strip, to, count, taps, rescaling);
         else if (WINDOWS && taps == 7 && stride == 2)
-            slide_row(strip, y, rescaling);
+            slide_row(strip, to, rescaling);
         else
             do {
                 if (!WINDOWS && step == 1 && strip->columns - first <= columns / 2) {
                     first = largest(strip->columns - columns / 2, 0);
-                    pairs_tile(strip, first, y, count, taps, stride, step, columns / 2, rescaling);
+                    pairs_tile(strip, first, to, count, taps, stride, step, columns / 2, rescaling);
                     break;
                 }
                 if (first > strip->columns - columns)
-                    first = OVERLAPS ? largest(strip->columns - columns, 0) : strip->columns - columns;
-                pairs_tile(strip, first, y, count, taps, stride, step, columns, rescaling);
+                    first = largest(strip->columns - columns, 0);
+                pairs_tile(strip, first, to, count, taps, stride, step, columns, rescaling);
                 first += columns;
             } while (first < strip->columns);
+#if WINDOWS
+        if (aside) {
+            strip->y_row = y_row;
+            strip->y_column = y_column;
+            strip->stored = stored;
+            pairs_narrow_rows(strip, room, y, least(count, step));
+        }
+#endif
         char *spare = strip->pairs[0];
         for (int i = 0; i < pairs - 1; i++)
             strip->pairs[i] = strip->pairs[i + 1];
