@@ -646,11 +646,12 @@ TILES_OF_TAPS(1, FLOAT32)
 /* Half a filter of 3x3: a phase of the gradient by the input of a stride of 2. */
 TILES_OF_STRIDE(2, 1, FLOAT32)
 TILES_OF(FLOAT32)
-#if VECTOR_BYTES == 32
-TILES(4, 2, 4, FLOAT32)
+/* 4x4 by steps of 2; other places share the general tiles. */
+#if VECTOR_BYTES > 16
+TILE(even_edges, 0, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
+TILE(even_whole, 2, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
 #define TABLE_OF_EVEN_TAPS \
-    [4] = {[2] = {{NAME_OF(inside, 4, 2, 4, FLOAT32), NAME_OF(edges, 4, 2, 4, FLOAT32), NAME_OF(any, 4, 2, 4, FLOAT32), any_stride_spread, any_stride_spread, \
-                   any_stride_spread, NULL, NAME_OF(whole, 4, 2, 4, FLOAT32), NAME_OF(whole_edges, 4, 2, 4, FLOAT32)}}},
+    [4] = {[2] = {{even_edges, even_edges, any_stride_any, any_stride_spread, any_stride_spread, any_stride_spread, NULL, even_whole, even_whole}}},
 #else
 #define TABLE_OF_EVEN_TAPS
 #endif
