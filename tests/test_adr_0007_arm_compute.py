@@ -464,6 +464,32 @@ def test_d9_expressed_exactly_or_refused(case):
         assert np.array_equal(info_offsets(info, shape), described_offsets(d))
 
 
+def test_d9_planes_of_one_row_with_rows_above_and_below():
+    """D9: A strided layout is expressed as right and bottom padding when that reaches every element: planes of one padded row, whatever is between them."""
+    expressed = set()
+    for plane, offset in itertools.product(range(6, 13), range(2, 6)):
+        d = ShapeDescriptor("int8", "c", (2, 1, 2), (plane, 2, 1), paddings=(0, 2, 0), padding_offsets=(0, 1, 0), offset=offset)
+        # Below one row of padding, the offset is the width of rows; three of them at least.
+        if plane % offset or plane < 3 * offset:
+            with pytest.raises(UnsupportedLayoutError):
+                TensorInfo.from_descriptor(d)
+            continue
+        info = TensorInfo.from_descriptor(d)
+        assert np.array_equal(info_offsets(info, d.shape), described_offsets(d)), (plane, offset)
+        assert info.padding == PaddingSize(top=1, right=offset - 2, bottom=plane // offset - 2, left=0)
+        expressed.add((plane, offset))
+    assert expressed == {(6, 2), (8, 2), (10, 2), (12, 2), (9, 3), (12, 3), (12, 4)}
+
+
+def test_d2_what_a_refusal_advises():
+    """D2: refused, naming the axis, the reason and the values: who has the axes in order is not told to permute them."""
+    with pytest.raises(UnsupportedLayoutError, match="axis 0: stride 8, a plane is a whole number of rows of 3 elements") as caught:
+        TensorInfo.from_descriptor(ShapeDescriptor("int8", "c", (2, 2, 3), (8, 3, 1)))
+    assert "permute" not in str(caught.value)
+    with pytest.raises(UnsupportedLayoutError, match="permute them to that order"):
+        TensorInfo.from_descriptor(ShapeDescriptor("int8", "c", (2, 2, 3)).permute((1, 0, 2)))
+
+
 def test_d10_unexplained_offsets():
     """D10: An offset that the declared padding does not explain is refused, unless `rebase=True` leaves it to the address of the memory."""
     d = ShapeDescriptor("float32", "c", (3, 4), offset=7)

@@ -175,8 +175,9 @@ def padding_of(descriptor: ShapeDescriptor, rebase: bool) -> PaddingSize:
         columns = strides[-2]
     if plane_axis is not None:
         plane = strides[plane_axis]
-        if height == 1 and plane % rows == 0:
-            columns = max(columns, plane // rows)
+        if height == 1:  # how wide rows are is told by those above the first element, else planes have no more rows than declared
+            told = (descriptor.offset - left) // top if top and not rebase else plane // rows if plane % rows == 0 else 0
+            columns = max(columns, told if told * rows <= plane else 0)
         if plane < rows * columns or plane % columns:
             refuse(plane_axis, f"stride {plane}, a plane is a whole number of rows of {columns} elements, {rows} at least")
         rows = plane // columns
