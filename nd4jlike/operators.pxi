@@ -233,6 +233,8 @@ cdef object operate(object ufunc, object a, object b):
         return found
     if getattr(a, "__array_ufunc__", True) is None or getattr(b, "__array_ufunc__", True) is None:
         return NotImplemented
+    if type(b) is not NDARRAY and isinstance(b, NDARRAY) and b.__array_priority__ > 0:  # masked arrays have operators of their own
+        return NotImplemented
     return ufunc(a, b)
 
 

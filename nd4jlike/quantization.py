@@ -255,7 +255,7 @@ def quantize_multiplier(effective: float) -> tuple[int, int]:
     multiplier = math.floor(fraction * 2**31 + 0.5)
     if multiplier == 2**31:
         multiplier, shift = 2**30, shift + 1
-    return (0, 0) if multiplier == 0 or shift < MIN_SHIFT else (multiplier, shift)
+    return (0, 0) if shift < MIN_SHIFT else (multiplier, shift)
 
 
 def quantized_activation_range(activation: str | None, output: tuple[float, int], dtype: npt.DTypeLike, rounding: str = "tflite") -> tuple[int, int]:

@@ -785,6 +785,20 @@ def test_d15_ravel():
     assert np.array_equal(np.ravel(x).to_numpy(), np.arange(2 * 17 * 4))
 
 
+@pytest.mark.parametrize("d", [C8, ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 2))])
+def test_d13_masks_are_not_lost(d):
+    """D13: classes get their turn, and so do in operators NumPy's classes that rank above its arrays: masked arrays, from either side."""
+    x = NdArray(d)
+    x[...] = numbered(d.shape)
+    values = x.to_numpy(copy=True)
+    masked = np.ma.array(values + 1, mask=values % 2 == 0)
+    for op in (operator.add, operator.sub, operator.truediv, operator.mul, operator.lt, operator.eq, operator.floordiv):
+        for found, expected in ((op(x, masked), op(values, masked)), (op(masked, x), op(masked, values))):
+            assert type(found) is np.ma.MaskedArray
+            assert np.array_equal(found.mask, expected.mask)
+            assert np.array_equal(found.compressed(), expected.compressed())
+
+
 def test_d14_membership_and_indices():
     """D14: The operators are the ufuncs: `in` asks `==`; an integer without axes is an index, also of an array (D19)."""
     x = nd.arange(6, dtype="int32").reshape(2, 3)
