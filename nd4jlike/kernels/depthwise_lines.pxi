@@ -53,6 +53,12 @@ cdef bint prepare_lines(Pairs *job, const Problem *problem) noexcept nogil:
     return True
 
 
+cdef inline Tap tap_of_line(const Pairs *job, Py_ssize_t entry, Py_ssize_t row, Py_ssize_t tap) noexcept nogil:
+    """As tap_of_window."""
+    cdef Py_ssize_t place = entry * GROUP - row * job.stride + tap
+    return Tap(place, 0) if job.down else Tap(0, place)
+
+
 cdef void run_lines(const Problem *problem, PairsStrip *strip, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Where filters have one row or one column; what is the same for all strips is there."""
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)

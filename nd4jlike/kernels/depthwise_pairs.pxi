@@ -119,6 +119,11 @@ cdef struct Pairs:
     Py_ssize_t padding, weights
 
 
+# A tap of the filter; outside it there is none.
+cdef struct Tap:
+    Py_ssize_t row, column
+
+
 cdef inline Py_ssize_t tile_of(const Pairs *job) noexcept nogil:
     """Columns of a tile."""
     if job.window or job.apart or (WINDOWS and job.taps == 7 and job.stride == 2):
@@ -340,6 +345,48 @@ cdef inline int tap_weight(const Problem *problem, const short *weights, Py_ssiz
     return weights[(row * problem.kernel_width + column) * problem.channels * problem.multiplier + channel]
 
 
+cdef inline Tap tap_of_window(const Pairs *job, Py_ssize_t entry, Py_ssize_t row, Py_ssize_t tap, Py_ssize_t quad) noexcept nogil:
+    """The tap of the filter whose weight is number `tap` of a cell, for one of the rows of outputs that share it; here of 3x3 windows."""
+    if job.stride == 1:
+        # The newer pair first.
+        return Tap(tap % 2 - row + (2 if tap < 2 else 0), entry)
+    # See WINDOW_TWO: the second column of two has words of even and of odd channels, and lends its lowest row to the first one.
+    if entry == 1:
+        return Tap(1 - tap % 2 if tap // 2 == quad % 2 else -1, 1)
+    return Tap(2 if tap > 1 else 1 - tap, entry + 1 if tap == 3 else entry)
+
+
+cdef inline Tap tap_of_tile(const Pairs *job, Py_ssize_t entry, Py_ssize_t row, Py_ssize_t tap) noexcept nogil:
+    """The same of pairs that are joined. Of 5x5, all taps of the two newer pairs, then those of the oldest one, two columns to a cell."""
+    if job.taps != 5:
+        return Tap(entry // job.taps * GROUP - row + tap, entry % job.taps)
+    return Tap(2 - row + tap, entry) if entry < 5 else Tap(tap % 2 - row, (entry - 5) * 2 + tap // 2)
+
+
+cdef inline Tap tap_of_loop(const Pairs *job, Py_ssize_t entry, Py_ssize_t tap) noexcept nogil:
+    """The same of pairs that are cells: their planes are the two rows of outputs, or the next tap."""
+    cdef Py_ssize_t place = entry if job.output_rows == 2 else entry * CELL_PLANES + tap // 2
+    return Tap(place // job.taps * 2 + tap % 2 - (tap // 2 if job.output_rows == 2 else 0), place % job.taps)
+
+
+cdef inline Tap tap_of_output(const Pairs *job, Py_ssize_t entry, Py_ssize_t tap) noexcept nogil:
+    """The same of outputs one by one."""
+    return Tap((entry * GROUP + tap) // job.taps, (entry * GROUP + tap) % job.taps)
+
+
+cdef inline Tap tap_of(const Pairs *job, Py_ssize_t entry, Py_ssize_t row, Py_ssize_t tap, Py_ssize_t quad) noexcept nogil:
+    """The same of any of them."""
+    if job.cells:
+        return tap_of_line(job, entry, row, tap)
+    if job.spread:
+        return tap_of_spread(job, entry, tap)
+    if job.apart:
+        return tap_of_output(job, entry, tap)
+    if not WINDOWS:
+        return tap_of_loop(job, entry, tap)
+    return tap_of_window(job, entry, row, tap, quad) if job.window else tap_of_tile(job, entry, row, tap)
+
+
 cdef void pack_pairs(
     Pairs *job, const Problem *problem, const short *weights, const int *bias, const Requantization *requantization, char *packed,
 ) noexcept nogil:
@@ -352,7 +399,8 @@ cdef void pack_pairs(
     cdef int *block
     cdef int *vectors
     cdef int *cell
-    cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, down, tap, outputs = problem.channels * problem.multiplier
+    cdef Py_ssize_t index, lane, place, quad, channel, entry, row, column, tap, outputs = problem.channels * problem.multiplier
+    cdef Tap at
     cdef int taps[4]
     cdef int rest[4]
     cdef int folded, shift, w, how, kind, scaled, wide, square = <int> job.taps if problem.kernel_height == job.taps else 0
@@ -401,40 +449,8 @@ cdef void pack_pairs(
                     cell += (QUADS - 1) * job.rows * CELL_PLANES * LANES
                 for row in range(job.rows):
                     for tap in range(GROUP):
-                        column = entry % job.taps
-                        down = entry // job.taps * GROUP - row + tap
-                        if job.cells:
-                            column = entry * GROUP - row * job.stride + tap
-                            down = 0
-                            if job.down:
-                                down, column = column, down
-                        elif job.apart:
-                            column = (entry * GROUP + tap) % job.taps
-                            down = (entry * GROUP + tap) // job.taps
-                        elif job.spread:
-                            column = entry % job.groups * GROUP + tap
-                            down = entry // job.groups
-                        elif not WINDOWS:
-                            # The planes of a cell are the two rows of outputs, or the next tap.
-                            place = entry if job.output_rows == 2 else entry * CELL_PLANES + tap // 2
-                            column = place % job.taps
-                            down = place // job.taps * 2 + tap % 2 - (tap // 2 if job.output_rows == 2 else 0)
-                        elif job.window and job.stride == 1:
-                            # The newer pair first.
-                            down = tap % 2 - row + (2 if tap < 2 else 0)
-                        elif job.window:
-                            # See WINDOW_TWO: the second column of two has words of even and of odd channels, and lends its lowest row to the first one.
-                            down = 2 if tap > 1 else 1 - tap
-                            if entry == 1:
-                                down = 1 - tap % 2 if tap // 2 == quad % 2 else -1
-                            elif tap == 3:
-                                column += 1
-                        elif job.taps == 5 and entry < 5:
-                            down = 2 - row + tap
-                        elif job.taps == 5:
-                            down = tap % 2 - row
-                            column = (entry - 5) * 2 + tap // 2
-                        w = tap_weight(problem, weights, down, column, channel)
+                        at = tap_of(job, entry, row, tap, quad)
+                        w = tap_weight(problem, weights, at.row, at.column, channel)
                         taps[tap] = min(max(w, -128), 127) if WINDOWS else w
                         rest[tap] = w - taps[tap]
                         if rest[tap]:

@@ -106,6 +106,11 @@ cdef inline Py_ssize_t spread_place(const Pairs *job, const Problem *problem, Py
     return lane % 4 * 16 + lane // 4 * 4 + quad
 
 
+cdef inline Tap tap_of_spread(const Pairs *job, Py_ssize_t entry, Py_ssize_t tap) noexcept nogil:
+    """As tap_of_window."""
+    return Tap(entry // job.groups, entry % job.groups * GROUP + tap)
+
+
 cdef void pack_spread(const Pairs *job, const Problem *problem, char *packed) noexcept nogil:
     """What is beside the constants of pairs."""
     cdef int *picks
