@@ -553,6 +553,36 @@ def test_d8_bfloat16():
     assert same((x > 0).to_numpy(), x.to_numpy() > 0)
 
 
+@pytest.mark.parametrize("tag", ["ABC2a2b2c", "ABC2c2b2a", "aBC2b2c", "CBA2b2a2c", "ABc2a4b2a"])
+def test_d5_a_tail_of_one_axis_in_the_halo_of_another(tag):
+    """D5: A tail cell is one that rounding up to whole blocks adds, on any axis; every other padding cell is halo."""
+    for shape, paddings in itertools.product([(3, 1, 2), (1, 3, 2), (2, 1, 3)], [(0, 1, 0), (1, 0, 0), (0, 0, 1), (1, 1, 1), (1, 2, 0)]):
+        d = ShapeDescriptor.from_tag(shape, tag, "int8", paddings)
+        kinds = {}
+        for cell in itertools.product(*map(range, d.padded_shape)):
+            if any(i >= n + p for i, n, p in zip(cell, shape, paddings, strict=True)):
+                kinds[cell] = "tail"
+            elif any(i >= n for i, n in zip(cell, shape, strict=True)):
+                kinds[cell] = "halo"
+        x = NdArray(d)
+        x.fill_padding(1)
+        report = x.check_padding(0)
+        assert dict(zip(report.indices, report.kinds, strict=True)) == kinds
+        for kind in ("halo", "tail"):
+            x = NdArray(d)
+            x.fill_padding(1, kind)
+            assert set(x.check_padding(0).indices) == {cell for cell, each in kinds.items() if each == kind}
+
+
+def test_d6_no_memory_has_no_padding():
+    """D6: Both touch padding cells alone: an array without elements has none, whatever padding is declared."""
+    for shape in ((3, 0), (0, 3), (0, 0)):
+        x = nd.create(shape, paddings=(2, 4), padding_offsets=(1, 1))
+        x.fill_padding(7)
+        assert x.check_padding(7).cells == x.check_padding(0).cells == 0
+        assert x.check_padding(0)
+
+
 def test_d9_layout_of_results():
     """D9: New results have the layout of the first NdArray that has their shape, where memory can be laid out so, else they are dense."""
     plain, padded = nd.ones((2, 17, 3, 2)), nd.create((2, 17, 3, 2), paddings=(0, 0, 1, 1))
