@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.patch cimport (
-    CONVERSIONS, FILLED_COLUMNS, FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
+    CONVERSIONS, FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
 )
 
 include "simd.pxi"
