@@ -38,12 +38,12 @@ LESS["reorder"] = [flag for flag in LESS["depthwise"] if flag != "-fno-unswitch-
 GNU_ASSEMBLER = "clang" not in os.environ.get("CC", sysconfig.get_config_var("CC") or "clang")
 PLACED = dict.fromkeys([("reorder", "avx512"), ("depthwise", "avx512_vnni")], ["-Wa,-mbranches-within-32B-boundaries"] if GNU_ASSEMBLER else [])
 
-# Optimised, without the debugger's tables; a call of a function nobody declared is an error, not a warning.
-FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
+# Optimised, without the debugger's tables and the compiler's name; a call of a function nobody declared is an error, not a warning.
+FLAGS = ["-O3", "-g0", "-fno-ident", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
 # Where no time is spent, small: what a call passes through, and the kernels, stay fast. A view takes 1 to 3 % longer so.
 SMALL_FLAGS, FAST_FLAGS = ["-Os"], ["-O2"]
 FAST = {"workers", "moves", "depthwise", "buffer"}
-LINK_FLAGS = ["-Wl,-s"]
+LINK_FLAGS = ["-Wl,-s", "-Wl,--build-id=none"]
 if os.environ.get("ND4JLIKE_SANITIZE"):
     SMALL_FLAGS = FAST_FLAGS = []
     FLAGS = ["-O1", "-g1", "-fno-var-tracking", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]

@@ -344,6 +344,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.distance >= BEYOND_SECOND_LEVEL and problem.stride_height == problem.stride_width == 1
         and job.across.phases > 1 and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE and job.down.taps == job.across.taps == 3
         and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
+        and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
     job.parted = (
         VECTOR_BYTES == 64 and problem.distance == IN_CACHE and not (job.image or job.pixel)
