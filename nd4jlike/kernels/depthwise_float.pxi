@@ -79,9 +79,9 @@ cdef enum:
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
     TOGETHER_BYTES = 384
-    # The same of an output alone: its weights take nine times as much.
-    ALONE_BYTES = 1024
     TOGETHER_PRODUCTS = 900
+    # Channels of a pixel, in bytes, whose weights one output after another finds there: nine times as much.
+    ALONE_BYTES = 1024
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
     # For each number that moves, input or output, that make one more pass over them pay.

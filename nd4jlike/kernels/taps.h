@@ -38,7 +38,7 @@ typedef struct {
     unsigned long long outside;
     /* Blocks of LANES channels, so many bytes apart; then one that starts `tail` bytes from the first channel and stores that many elements. */
     ptrdiff_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes;
-    /* Bytes that blocks after the first begin earlier, and the first one; the lanes of it that are stored, and of whole blocks. */
+    /* Bytes that blocks after the first begin earlier, and that the first one does; the lanes of it that are stored, and of whole blocks. */
     ptrdiff_t back, ahead, first_lanes, whole_lanes;
     /* A power of 2 that all pixels, of input and output, are multiples of apart; 0: too small to matter. */
     ptrdiff_t period;
