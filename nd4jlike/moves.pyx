@@ -73,8 +73,8 @@ cdef struct Choices:
     # But for the next ones of whole lines; beyond this many bytes through strips, of cells of four bytes and more, and both ends.
     bint next_places
     Py_ssize_t next_strips
-    # Beyond this many bytes, twice as many of whole lines of narrow cells, squares that are far apart at both ends go through strips of 16 KB of rows, or of
-    # columns, while the next strip, of both ends, is fetched into a second-level cache.
+    # Beyond this many bytes, twice as many of whole lines of narrow cells, squares that are far apart at both ends go through strips of rows, or of
+    # columns (THIN_BYTES), while the next strip, of both ends, is fetched into a second-level cache.
     Py_ssize_t thin_strips
     # Up to this many bytes, twice as many of narrow cells, rows or columns that share sets of a first-level cache go by way of a strip.
     Py_ssize_t staged

@@ -1,0 +1,366 @@
+# The walk over rows of pixels that depthwise_float.pxi has chosen tiles for: where tiles lie, which of them may reach outside the image, in what order the
+# blocks of channels follow; and the weights as tiles read them.
+
+cdef void place_rows(const Line *line, Tile *tile, Py_ssize_t row, bint two) noexcept nogil:
+    """Which input rows inside the image an output row, and the next of its phase, reach."""
+    cdef Py_ssize_t position = row * line.stride - line.pad
+    cdef int taps = <int> line.taps, begin = <int> divide_up(-position, line.dilation), end = <int> divide_up(line.extent - position, line.dilation)
+    tile.rows = 2 if two else 1
+    tile.step = <int> line.step if two else 0
+    if not two:
+        tile.upper = Range(begin, min(taps, end))
+        tile.both = tile.lower = Range(0, 0)
+        return
+    tile.upper = Range(begin, min(min(taps, tile.step), end))
+    tile.both = Range(max(begin, tile.step), min(taps, end))
+    tile.lower = Range(max(begin, max(taps, tile.step)), min(taps + tile.step, end))
+
+
+cdef inline bint whole_rows(const Line *line, Tile *tile, Py_ssize_t row, Py_ssize_t count, Py_ssize_t end) noexcept nogil:
+    """Whether `count` output rows of a phase, from `row` on, are there, and all input rows that they reach but as many as a centred filter does not."""
+    cdef Py_ssize_t first = row * line.stride - line.pad, last = first + ((count - 1) * line.step + line.taps - 1) * line.dilation
+    tile.above, tile.below = <int> divide_up(-first, line.dilation), <int> divide_up(last - line.extent + 1, line.dilation)
+    return row + (count - 1) * line.phases < end and max(tile.above, tile.below) <= line.taps // 2
+
+
+cdef inline unsigned long long first_bits(Py_ssize_t count) noexcept nogil:
+    return (<unsigned long long> 1 << count) - 1
+
+
+# Tiles side by side that leave out the same input columns.
+cdef struct Place:
+    # From the first pixel of a row of inputs and of outputs, in bytes.
+    Py_ssize_t x, y
+    Py_ssize_t count
+    unsigned long long outside
+    int stored
+    # For one row or two; for two, and for a tall tile's, where `whole_rows`.
+    OneTile some, whole, tall
+
+
+cdef Py_ssize_t find_places(
+    const Rows *job, Tile *tile, Place *places, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *phase, Py_ssize_t *done,
+) noexcept nogil:
+    """The next places of a row of outputs first to last, at most PLACES; `phase` and `done`, 0 at first, tell how far they reach."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t found = 0, outputs, column, position, reach, begin, end
+    cdef int where
+    while phase[0] < min(across.phases, last - first) and found < PLACES:
+        outputs = divide_up(last - first - phase[0], across.phases)
+        # The last tile computes some outputs again, which is cheaper than a narrower one.
+        if done[0] + job.columns > outputs:
+            done[0] = max(0, outputs - job.columns)
+        column = first + phase[0] + done[0] * across.phases
+        position = column * across.stride - across.pad
+        tile.stored = <int> min(outputs - done[0], job.columns)
+        # Inputs behind those of a full tile are nobody's.
+        reach = (tile.stored - 1) * across.step + across.taps
+        begin = min(reach, divide_up(-position, across.dilation))
+        end = max(begin, min(reach, divide_up(across.extent - position, across.dilation)))
+        tile.outside = (first_bits(begin) | ~first_bits(end)) & first_bits((job.columns - 1) * across.step + across.taps)
+        where = where_of(tile, job.columns)
+        places.x, places.y = position * across.x, column * across.y
+        places.outside, places.stored, places.count = tile.outside, tile.stored, 1
+        if where == INSIDE:
+            # Of the outputs from here on that reach beyond nothing.
+            end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
+            places.count = min(outputs - done[0], end) // job.columns
+        places.some = job.tiles[where + (SPREAD if job.spread else 0)]
+        places.whole = places.tall = NULL
+        if where < ANYWHERE and job.split and job.line != NULL:
+            places.tall = job.line[where]
+        elif where < ANYWHERE and job.line != NULL:
+            places.whole = job.line[where]
+        elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
+            places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
+            if job.tall:
+                places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
+        done[0] += places.count * job.columns
+        # All outputs of a place in one call, where a few channels are less work than one.
+        if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
+            places.stored, places.count = <int> places.count, 1
+        if done[0] >= outputs:
+            phase[0] += 1
+            done[0] = 0
+        places += 1
+        found += 1
+    return found
+
+
+cdef Py_ssize_t find_beside(const Rows *job, Place *places) noexcept nogil:
+    """The places of a row of outputs, two columns side by side; at most 7, as what is outside on a side counts up or down."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t found = 0, column = 0, position, i
+    cdef unsigned long long outside
+    cdef Place *place = places
+    while column < across.outputs:
+        # The last two may be computed again.
+        column = min(column, across.outputs - SPLIT_TILE)
+        outside = 0
+        for i in range(across.taps * SPLIT_TILE):
+            position = column - across.pad + i % SPLIT_TILE + i // SPLIT_TILE * across.dilation
+            if not 0 <= position < across.extent:
+                outside |= <unsigned long long> 1 << i
+        if found == 0 or place.outside != outside or place.y + place.count * SPLIT_TILE * across.y != column * across.y:
+            place = &places[found]
+            found += 1
+            place.x, place.y = (column - across.pad) * across.x, column * across.y
+            place.count, place.outside = 0, outside
+            place.tall = beside_tiles[outside != 0]
+        place.count += 1
+        column += SPLIT_TILE
+    return found
+
+
+cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssize_t step, Py_ssize_t itemsize) noexcept nogil:
+    """Bytes that a block of channels lies farther than if all channels were side by side."""
+    return block // vectors * step - (block - block % vectors) * LANES * itemsize if vectors > 1 else 0
+
+
+cdef Py_ssize_t run_beside(
+    const Rows *job, const Tile *given, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
+    """Output rows from begin on, two columns side by side of TALL_ROWS rows of a phase, all phases before the next rows; returns the row after them."""
+    cdef const Line *down = &job.down
+    cdef Py_ssize_t rows = TALL_ROWS(NARROW_TILE), stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
+    cdef Py_ssize_t row, phase, found, block = 0, i
+    cdef Place places[PLACES]
+    cdef Tile tile = given[0]
+    if begin == stop:
+        return stop
+    found = find_beside(job, places)
+    tile.stride, tile.stored = 0, SPLIT_TILE
+    tile.x_output, tile.y_column = job.across.x, job.across.y
+    while block < job.blocks:
+        row = begin
+        while row < stop:
+            for phase in range(down.phases):
+                whole_rows(down, &tile, row + phase, rows, stop)
+                for i in range(found):
+                    tile.outside = places[i].outside
+                    run_tiles(
+                        &tile, places[i].tall, blocks, block, min(block + chunk, job.blocks), places[i].count, SPLIT_TILE,
+                        x + ((row + phase - down.pad) * down.x + places[i].x), y + ((row + phase) * down.y + places[i].y),
+                    )
+            row += rows * down.phases
+        block += chunk
+    return stop
+
+
+cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
+    """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
+    if VECTOR_BYTES == 64 and job.itemsize < 8:
+        return (1 << end) - (1 << first)
+    return LANES if end == job.lanes else end
+
+
+cdef inline Py_ssize_t period_of(const Rows *job) noexcept nogil:
+    """Tile.period."""
+    cdef Py_ssize_t period = lowest_bit(PAGE | job.across.x | job.across.y | job.down.x | job.down.y)
+    return period if period >= DELAYED_PERIOD and not (job.spread or job.x_vectors or job.y_vectors) else 0
+
+
+cdef void run_image(
+    const Rows *job, const vf32 *limits, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts
+    cdef Py_ssize_t shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
+    cdef bint whole, tall
+    cdef const char *x_row
+    cdef char *y_row
+    cdef Place places[PLACES]
+    cdef Tile tile
+    # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache, or
+    # the next tile in the first one.
+    parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
+    if job.parted:
+        parts = max(parts, job.channels * job.itemsize // TOGETHER_BYTES)
+    elif job.pixel and VECTOR_BYTES == 64:
+        parts = max(parts, job.channels * job.itemsize // ALONE_BYTES)
+    chunk = divide_up(job.blocks, max(1, parts))
+    tile.x_row = down.dilation * down.x
+    tile.x_column = across.dilation * across.x
+    tile.x_output = across.step * tile.x_column
+    tile.y_row = down.phases * down.y
+    tile.y_column = across.phases * across.y
+    tile.block_vectors = job.block_vectors
+    tile.whole_blocks = (job.channels + job.back) // job.lanes
+    tile.back = job.back * job.itemsize
+    tile.x_block = tile.y_block = job.lanes * job.itemsize
+    tile.x_tail = tile.y_tail = first_channel(job, job.blocks - 1) * job.itemsize
+    # Blocks of one vector are that far apart, larger ones are images of their own.
+    if job.x_vectors == 1:
+        tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
+        chunk = BLOCKS_TOGETHER
+    elif job.x_vectors:
+        chunk = job.x_vectors
+    if job.y_vectors == 1:
+        tile.y_block, tile.y_tail = job.y_step, (job.blocks - 1) * job.y_step
+    elif job.y_vectors:
+        chunk = common_divisor(job.y_vectors, job.x_vectors)
+    tile.tail_lanes = stored_lanes(job, 0, job.lanes if job.overlapped else (job.channels + job.back) % job.lanes)
+    tile.first_lanes = tile.whole_lanes = stored_lanes(job, 0, job.lanes)
+    tile.ahead = 0
+    if job.lined:
+        tile.ahead, tile.first_lanes = tile.back, stored_lanes(job, job.back, job.lanes)
+    tile.spread = job.spread
+    tile.period = period_of(job)
+    tile.taps, tile.stride = <int> across.taps, <int> across.step
+    tile.limits = limits
+    tile.new_rows = tile.next_rows = 0
+    if job.fetches:
+        tile.new_columns, tile.next_columns = job.columns * tile.stride, job.columns
+        tile.next_x = (down.taps - down.step) * tile.x_row + (tile.new_columns + across.taps - across.step) * tile.x_column
+        tile.next_y = job.columns * tile.y_column
+    if job.image and end - begin == WIDE_TILE:
+        x -= down.pad * down.x + across.pad * across.x
+        while block < job.blocks:
+            run_tiles(
+                &tile, image_tiles[across.taps], blocks, block, min(block + chunk, job.blocks), 1, WIDE_TILE,
+                x + block_shift(block, job.x_vectors, job.x_step, job.itemsize), y + block_shift(block, job.y_vectors, job.y_step, job.itemsize),
+            )
+            block += chunk
+        return
+    if job.beside:
+        begin = run_beside(job, &tile, chunk, blocks, x, y, begin, end)
+        if begin == end:
+            return
+    phase = done = 0
+    while True:
+        found = find_places(job, &tile, places, first, last, &phase, &done)
+        if found == 0:
+            break
+        tall = True
+        for i in range(found):
+            tall = tall and places[i].tall != NULL
+        block = 0
+        while block < job.blocks:
+            x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
+            y_shift = block_shift(block, job.y_vectors, job.y_step, job.itemsize)
+            for row_phase in range(min(down.phases, end - begin)):
+                row = begin + row_phase
+                while row < end:
+                    # Two and two rather than three and one.
+                    rows = TALL_ROWS(job.columns)
+                    whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
+                    if job.single:
+                        rows = 1
+                        whole = whole_rows(down, &tile, row, 1, end)
+                        place_rows(down, &tile, row, False)
+                    elif not whole:
+                        rows = 2
+                        whole = whole_rows(down, &tile, row, 2, end)
+                        place_rows(down, &tile, row, row + down.phases < end)
+                    if job.fetches:
+                        tile.new_rows, tile.next_rows = <int> (rows * down.step), <int> rows
+                    x_row = x + ((row * down.stride - down.pad) * down.x + x_shift)
+                    y_row = y + (row * down.y + y_shift)
+                    for i in range(found):
+                        tile.outside, tile.stored = places[i].outside, places[i].stored
+                        parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
+                        if VECTOR_BYTES > 16:
+                            if whole and job.line == &small_tiles[0] and places[i].whole != NULL:
+                                parts = job.columns // SPLIT_TILE
+                        run_tiles(
+                            &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
+                            blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
+                            x_row + places[i].x, y_row + places[i].y,
+                        )
+                    row += rows * down.phases
+            block += chunk
+
+
+cdef inline Py_ssize_t followed_rows(const Line *down) noexcept nogil:
+    """Output rows that do not reach the last row of inputs."""
+    cdef Py_ssize_t room = down.extent - 1 + down.pad - (down.taps - 1) * down.dilation
+    return min(divide_up(room, down.stride), down.outputs)
+
+
+cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height."""
+    cdef const vf32 *blocks = <const vf32 *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef vf32 limits[2]
+    cdef const vf32 *clamp = limits if problem.float_min > -INFINITY or problem.float_max < INFINITY else NULL
+    cdef Py_ssize_t image, row, rows, followed = 0
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
+    cdef Rows roomy
+    cdef Problem lent
+    cdef const Rows *one
+    # Behind the pixels of all rows but the last one lies memory of this image: whole vectors may be read there, if not written.
+    if job.spread and problem.multiplier == 1 and not swapped and problem.x_strides[1] >= LANES - job.channels:
+        followed = followed_rows(&job.down)
+    if followed * problem.out_width < (FOLLOWED_BY_MASKS if VECTOR_BYTES == 64 else FOLLOWED):
+        followed = 0
+    else:
+        lent = problem[0]
+        lent.channel_room = LANES - job.channels
+        prepare_rows(&roomy, &lent)
+        roomy.block_vectors = job.block_vectors
+    limits[LOW] = splat_f32(problem.float_min)
+    limits[HIGH] = splat_f32(problem.float_max)
+    if problem.element == FLOAT64:
+        (<vf64 *> limits)[LOW] = splat_f64(problem.float_min)
+        (<vf64 *> limits)[HIGH] = splat_f64(problem.float_max)
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin % problem.out_height
+        rows = min(problem.out_height - row, end - begin)
+        one = job
+        if row < followed:
+            rows = min(rows, followed - row)
+            one = &roomy
+        if swapped:
+            run_image(
+                job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                0, 1, row, row + rows,
+            )
+        else:
+            run_image(
+                one, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
+                row, row + rows, 0, problem.out_width,
+            )
+        begin += rows
+
+
+# What weights are packed as.
+ctypedef fused real:
+    float
+    double
+
+
+cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
+    cdef real *target
+    cdef real *row
+    cdef int *index
+    cdef Py_ssize_t block, lane, tap, channel, first, before, valid, taps = problem.kernel_height * problem.kernel_width
+    memset(packed, 0, HEADER_BYTES)
+    for block in range(job.blocks):
+        target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * job.lanes
+        index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
+        first = first_channel(job, block) // problem.multiplier
+        for lane in range(job.lanes):
+            channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
+            target[lane] = bias[channel] if bias != NULL and 0 <= channel < job.channels else 0
+            if target[lane] != target[lane]:
+                target[lane] = NAN  # with no bits that a half lacks
+            if job.spread:
+                index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
+                index[SPREAD_SOURCE * LANES + lane] = 0
+        for tap in range(taps):
+            row = target + (CONSTANTS_FLOAT + tap) * job.lanes
+            if problem.element != BFLOAT16:
+                channel = first_channel(job, block)
+                before = max(0, -channel)
+                valid = min(job.lanes, job.channels - channel)
+                memset(row, 0, job.lanes * sizeof(real))
+                memcpy(row + before, weights + tap * job.channels + (channel + before), (valid - before) * sizeof(real))
+                continue
+            for lane in range(job.lanes):
+                channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
+                row[lane] = weights[tap * job.channels + channel] if 0 <= channel < job.channels else 0
+        if job.spread:
+            index[SPREAD_SOURCE * LANES] = <int> first
+            index[SPREAD_SOURCE * LANES + 1] = index[SPREAD_INDEX * LANES + LANES - 1] + 1
