@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -977,3 +978,11 @@ def test_d21_copies_convert_nothing():
         with pytest.raises(DTypeError, match=dtype):
             tensor.copy_to(nd4jlike.zeros((2, 3), dtype=dtype))
     assert np.array_equal(tensor.copy_to().to_numpy(), numbered((2, 3)))
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda f: f.__name__)
+def test_d21_tensors_are_not_copied(twin_of):
+    """D21: A tensor itself is neither copied nor pickled: the buffer of a twin was elsewhere than its memory."""
+    tensor = Tensor.from_array(nd4jlike.zeros((100, 100))[50:53, 20:25], gaps=True)
+    with pytest.raises(TypeError, match="copy_from"):
+        twin_of(tensor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -288,6 +288,9 @@ class Tensor:
         data_type_name(codes(array.dtype).dtype, info.data_type)
         if corrected(array.shape[::-1]) != info.tensor_shape:
             raise LayoutError(f"shape {array.shape} is not the tensor shape {info.tensor_shape} reversed, with or without leading axes of size 1")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a Tensor is not copied or pickled, as the library's is not: Tensor(tensor.info) makes another, its copy_from() takes the elements")
 
     def __repr__(self) -> str:
         buffer = self.buffer
