@@ -147,7 +147,7 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
     if row is None and spec is not None:
         try:
             found = np.dtype(spec)  # type: ignore[arg-type]
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):  # NumPy reads some texts as Python
             pass
         else:
             row = _BY_NAME.get(found.name) if found.isnative else None

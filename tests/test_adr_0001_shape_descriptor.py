@@ -805,7 +805,7 @@ def test_d20_other_arguments():
         assert caught.value.status == status
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "U3", object, "nothing", None, np.dtype(">f4"), np.dtype([("a", "f4")])])
+@pytest.mark.parametrize("dtype", ["complex64", "U3", object, "nothing", "f4,,", "f4,(", "\ud800", None, np.dtype(">f4"), np.dtype([("a", "f4")])])
 def test_d20_unknown_element_types(dtype):
     """D20: the sizes in bytes are those of a known element type."""
     with pytest.raises(nd.DTypeError, match="bfloat16"):

@@ -150,6 +150,7 @@ def test_d9_bad_models(run, tmp_path, reference):
         (("describe", "nhwc", "1,2"), "position 2: the tag has 4 axes, the shape"),
         (("describe", "zzz", "1,2,3"), "zzz"),
         (("describe", "c", "3", "--dtype", "int3"), "no element type 'int3'"),
+        (("describe", "c", "3", "--dtype", "f4,,"), "no element type 'f4,,'"),
         (("describe", "c", "3,4", "--paddings", "1,-1"), "-1"),
         (("describe", "c", "3,4", "--paddings", "1,1", "--padding-offsets", "2,0"), "padding offset"),
         (("describe", "c", "3,4", "--find", "3,0"), "index (3, 0) is outside the shape"),
