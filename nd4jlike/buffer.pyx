@@ -140,6 +140,7 @@ cdef Buffer wrap(object exporter):
     except (BufferError, ValueError) as error:
         raise UnsupportedLayoutError(f"a {type(exporter).__name__} does not export one contiguous run of bytes: {error}") from None
     # `held` keeps the bytes where they are after this look at them.
-    ours = hold(exporter, held, <char *> view.buf, view.len, held.readonly)
-    PyBuffer_Release(&view)
-    return ours
+    try:
+        return hold(exporter, held, <char *> view.buf, view.len, held.readonly)
+    finally:
+        PyBuffer_Release(&view)

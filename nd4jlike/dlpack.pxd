@@ -1,4 +1,4 @@
-# Capsules of other libraries from a pointer and a layout, and back (ADR 0011).
+# Capsules of other libraries from a pointer and a layout, and back (ADR 0012).
 
 from nd4jlike.buffer cimport Buffer
 from nd4jlike.descriptor cimport Layout

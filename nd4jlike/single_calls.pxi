@@ -72,30 +72,31 @@ cdef tuple numbers_of(object array):
         PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
     except (BufferError, ValueError):
         return None
-    found = None
-    if view.len <= REMEMBERED_BYTES:
-        found = (
+    try:
+        if view.len > REMEMBERED_BYTES:
+            return None
+        return (
             <bytes> view.format, PyBytes_FromStringAndSize(<char *> view.shape, view.ndim * sizeof(Py_ssize_t)),
             PyBytes_FromStringAndSize(<char *> view.buf, view.len),
         )
-    PyBuffer_Release(&view)
-    return found
+    finally:
+        PyBuffer_Release(&view)
 
 
 cdef bint same_numbers(tuple known, object array) except -1:
     """Whether `numbers_of` said the same of an array."""
     cdef Py_buffer view
-    cdef bytes shape, values
+    cdef bytes format, shape, values
     if known is None or type(array) not in ARRAYS:
         return known is array
     try:
         PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
     except (BufferError, ValueError):
         return False
-    shape, values = known[1], known[2]
+    format, shape, values = known
     same = (
         view.len == len(values) and view.ndim * <Py_ssize_t> sizeof(Py_ssize_t) == len(shape)
-        and memcmp(view.shape, PyBytes_AsString(shape), len(shape)) == 0 and <bytes> view.format == known[0]
+        and memcmp(view.shape, PyBytes_AsString(shape), len(shape)) == 0 and strcmp(view.format, PyBytes_AsString(format)) == 0
         and memcmp(view.buf, PyBytes_AsString(values), view.len) == 0
     )
     PyBuffer_Release(&view)
