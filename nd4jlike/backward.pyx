@@ -266,7 +266,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     if call is None:
         call = checked(key, weights)
         if len(calls) >= CACHED:
-            calls.pop(next(iter(calls)), None)
+            calls.clear()
         calls[key] = call
     by_input, by_weights, by_bias = outputs(out, needs, call.shapes, [("grad", source)] if image is None else [("grad", source), ("x", image)])
     if by_weights is None and "weights" in needs:
@@ -290,9 +290,12 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
         if sums_bias is not by_bias:
             by_bias[...] = sums_bias
     if "input" in needs and layout.layout.length:
-        back = call.back
+        with cython.critical_section(call):
+            back = call.back
         if back is None or back.result != by_input.descriptor:
-            call.back = back = back_to(by_input.descriptor, source.descriptor, call)
+            back = back_to(by_input.descriptor, source.descriptor, call)
+            with cython.critical_section(call):
+                call.back = back
         if not (weights_format == "HWCM" and weights.flags.c_contiguous):
             weights = reading_that_fits(geometry.weight_readings(weights, weights_format), layout.shape[call.axes[3]], source.shape[call.axes[3]]).weights
         convolve_back(back, source, by_input, as_ndarray(weights), threads)
@@ -319,7 +322,7 @@ cdef class _Call:
     cdef _Back back
 
 
-# By all that they follow from, oldest first.
+# By all that they follow from.
 cdef dict calls = {}
 _BackwardWalk = namedtuple("_BackwardWalk", ("out", "before", "stride", "dilation", "down", "across"))
 

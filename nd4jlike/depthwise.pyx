@@ -276,7 +276,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef object _table
     cdef int _element
     cdef const Family *_family
-    # By (descriptor of x, descriptor of out, whether the padding of x is read, lead of the channels), oldest first.
+    # By (descriptor of x, descriptor of out, whether the padding of x is read, lead of the channels).
     cdef dict _launches
     cdef object __weakref__
     # Height, width and channels of the image that was looked at last, and what `_walk` found.
@@ -478,10 +478,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         >>> print(plan.explain(plan.input_descriptor((1, 56, 56, 64))).splitlines()[1])
         kernel    baseline, 4 channels a step, in place, tiles of 2 rows and 4 columns
         """
-        cdef _Launch launch = self._last
-        cdef ShapeDescriptor x = self._last_x
-        cdef ShapeDescriptor y = self._last_y
+        cdef _Launch launch
+        cdef ShapeDescriptor x, y
         cdef NdArray given
+        with cython.critical_section(self):
+            x, y, launch = self._last_x, self._last_y, self._last
         x_or_descriptor = self._on_own_layout(x_or_descriptor)
         if x_or_descriptor is not None:
             given = None if isinstance(x_or_descriptor, ShapeDescriptor) else as_ndarray(x_or_descriptor)
@@ -548,7 +549,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if launch is None:
             launch = (self._int16 if self._leaves_to_int16(x) else self)._built(x, y, reads_padding, lead)
             if len(self._launches) >= CACHED_LAUNCHES:
-                self._launches.pop(next(iter(self._launches)), None)
+                self._launches.clear()
             self._launches[key] = launch
         return launch
 
@@ -691,14 +692,17 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
     cdef tuple _walk(self, object height, object width, object channels):
         """How the windows walk over such an image, and the weights they carry."""
-        cdef tuple size = (height, width, channels), last = self._walked
+        cdef tuple size = (height, width, channels), last
+        with cython.critical_section(self):
+            last = self._walked
         if last is not None and last[0] == size:
             return last[1]
         for reading in self._readings:
             if reading.fits(channels):
                 window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
                 last = size, (reading, window.over((height, width)))
-                self._walked = last
+                with cython.critical_section(self):
+                    self._walked = last
                 return last[1]
         counts = " or ".join([f"a divisor of {r.weights.shape[2]}" if r.channels is None else str(r.channels) for r in self._readings])
         raise LayoutError(f"the input must have the channels of the weights, {counts}: {channels}")
@@ -709,7 +713,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             return False
         if self._int16 is None:
             weights, bias, options = self._arguments
-            self._int16 = DepthwiseConv2d(weights.astype(np.int8), bias, **options | {"dtype": "int16"})
+            made = DepthwiseConv2d(weights.astype(np.int8), bias, **options | {"dtype": "int16"})
+            with cython.critical_section(self):  # the first one stays
+                if self._int16 is None:
+                    self._int16 = made
         return True
 
     cdef tuple _output_shape(self, ShapeDescriptor x):
@@ -734,7 +741,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             else:
                 found = from_tag(shape, "".join(["abcd"[axis] for axis in x.axes]), self.output_dtype)
             if len(self._results) >= CACHED_LAUNCHES:
-                self._results.pop(next(iter(self._results)), None)
+                self._results.clear()
             self._results[x] = found
         return found
 

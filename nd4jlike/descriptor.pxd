@@ -40,6 +40,7 @@ cdef class ShapeDescriptor:
     cdef readonly tuple axes
     cdef readonly Py_ssize_t ews
     cdef Py_hash_t _hash
+    # Read and written in critical sections alone: without the lock of the interpreter another thread may replace, and free, what is about to be held.
     cdef ShapeDescriptor _plain  # what `exploded` made
     cdef ShapeDescriptor _typed  # what `astype` made last
 

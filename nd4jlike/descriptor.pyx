@@ -1072,8 +1072,10 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         cdef int i
         if layout.block_count == 0:
             return self
-        if self._plain is not None:
-            return self._plain
+        with cython.critical_section(self):
+            made = self._plain
+        if made is not None:
+            return made
         made = ShapeDescriptor.__new__(ShapeDescriptor)
         plain = &made.layout
         plain.rank = layout.rank + layout.block_count
@@ -1093,7 +1095,8 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             plain.strides[layout.rank + i], plain.shape[layout.rank + i] = run, layout.block_sizes[i]
             plain.paddings[layout.rank + i], plain.padding_offsets[layout.rank + i] = 0, 0
         derive(made, self.dtype, "c")
-        self._plain = made
+        with cython.critical_section(self):
+            self._plain = made
         return made
 
     def hosting(self):
@@ -1146,17 +1149,20 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> ShapeDescriptor("float32", "c", (3, 4)).astype("int8")
         ShapeDescriptor('int8', 'c', (3, 4))
         """
-        cdef ShapeDescriptor made = self._typed
+        cdef ShapeDescriptor made
         element = dtypes.dtype(dtype)
         if self.dtype is element:
             return self
+        with cython.critical_section(self):
+            made = self._typed
         if made is not None and made.dtype is element:
             return made
         made = ShapeDescriptor.__new__(ShapeDescriptor)
         memcpy(&made.layout, &self.layout, sizeof(Layout))
         derive(made, element, self.order)
         made.ews = self.ews
-        self._typed = made
+        with cython.critical_section(self):
+            self._typed = made
         return made
 
     def indices_at(self, offset):

@@ -22,8 +22,10 @@ cdef class _Elements:
 cdef object elements(NdArray array):
     """NumPy view of the logical elements, of a blocked layout as `exploded`; bfloat16 as its bits. Who hands it out makes a view of it."""
     cdef _Elements exporter
-    if array.shown is not None:
-        return array.shown
+    with cython.critical_section(array):
+        shown = array.shown
+    if shown is not None:
+        return shown
     exporter = _Elements.__new__(_Elements)
     exporter.buffer = array.buffer
     exporter.descriptor = array.descriptor.exploded() if array.descriptor.layout.block_count else array.descriptor
@@ -32,7 +34,8 @@ cdef object elements(NdArray array):
     owner = array.buffer.owner
     # A cycle through an owner must stay in sight of the garbage collector, which NumPy's views are not, nor those whose owner is one of NumPy's arrays.
     if owner is None or type(owner) is NDARRAY or type(owner) is bytearray:
-        array.shown = shown
+        with cython.critical_section(array):
+            array.shown = shown
     return shown
 
 

@@ -100,7 +100,7 @@ def share(work, count, parts):
     10
     """
     cdef Py_ssize_t items = count
-    cdef int places = parts
+    cdef int places = max(1, min(parts, MAX_PARTS))
     cdef list errors = []
     cdef PythonWork python
     python.work, python.errors = <void *> work, <void *> errors

@@ -47,7 +47,7 @@ assert count() == before + 63
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 8, 64, 100])
+@pytest.mark.parametrize("parts", [-1, 0, 1, 2, 3, 8, 64, 100, 1 << 30, 1 << 70])
 def test_d2_every_item_is_done_once(parts):
     """D2: every item is done once."""
     for count in (0, 1, 2, 3, 7, 64, 101, 1000):
@@ -185,3 +185,29 @@ assert work()
 """
     done = run(program)
     assert done.returncode == 0, done.stderr
+
+
+def test_d6_threads_share_what_remembers():
+    """D6: Descriptors, arrays and plans may be read and called by several threads at a time: what they remember of the last call is exchanged."""
+    weights = np.ones((3, 3, 8, 1), np.float32)
+    plan = nd.DepthwiseConv2d(weights)
+    layout = nd.ShapeDescriptor.from_tag((1, 8, 4, 5), "nChw8c")
+    arrays = [nd.reorder(nd.asarray(np.full((1, 8, 4, 5), i, np.float32)), layout) for i in range(3)]
+    images = [nd.full((1, 3 + i, 4, 8), i) for i in range(3)]
+    want = [np.asarray(nd.depthwise_conv2d(x, weights)) for x in images]
+
+    def call(seed):
+        i = seed % 3
+        types = [layout.astype(name).dtype for name in ("int8", "float64", "int16")[i:]]
+        back = nd.depthwise_conv2d_backward(want[i], images[i], weights, needs="bias").bias
+        return (
+            layout.exploded().shape == (1, 1, 4, 5, 8)
+            and types == list(map(np.dtype, ("int8", "float64", "int16")[i:]))
+            and ((arrays[i] + arrays[i]).to_numpy() == 2 * i).all()
+            and np.array_equal(plan(images[i]), want[i])
+            and np.array_equal(nd.depthwise_conv2d(images[i], weights), want[i])
+            and np.allclose(back, want[i].sum((0, 1, 2)))
+        )
+
+    with ThreadPoolExecutor(8) as callers:
+        assert all(callers.map(call, range(600)))

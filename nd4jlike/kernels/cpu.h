@@ -45,12 +45,8 @@ static inline Cache described(unsigned level)
 /* Of the first level; 32 KiB in 8 ways where nobody tells. */
 static inline Cache first_level(void)
 {
-    static Cache known = {0, 0};
-    if (known.ways == 0) {
-        const Cache cache = described(1);
-        known = cache.ways ? cache : (Cache){8, 1 << 15};
-    }
-    return known;
+    const Cache cache = described(1);
+    return cache.ways ? cache : (Cache){8, 1 << 15};
 }
 
 /* Bytes of the cache of a level beyond the first, and its name for sysconf; at least so many. A processor is asked once: in a virtual machine each time takes a
