@@ -423,11 +423,11 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     Raises
     ------
     UnsupportedLayoutError
-        For ``copy=False`` where a copy is needed.
+        For ``copy=False`` where a copy is needed, and for memory that is to be shared and has strides of no whole elements.
     DTypeError
         For element types that are not in the table; with `dtype`, NumPy's other byte orders and its long double are converted.
     LayoutError
-        For memory that is not aligned to its element type, and rows of different lengths.
+        For memory that is to be shared and not aligned to its element type, and for rows of different lengths.
 
     Examples
     --------
@@ -453,6 +453,10 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
         # NumPy converts its other byte orders and its long double.
         to_type = dtypes.dtype(dtype)
         return wrap_array(values.astype(np.float32 if isinstance(to_type, dtypes.BFloat16) else to_type)).astype(to_type, copy=False)
+    except (LayoutError, UnsupportedLayoutError):
+        if copy is False or not shares or not (copy or dtype is not None):
+            raise
+        found, shares = wrap_array(np.array(obj)), False  # which lies as it must
     if dtype is not None and found.dtype != dtypes.dtype(dtype):
         if copy is False:
             raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {dtypes.dtype(dtype)} is a copy, and copy=False forbids it")

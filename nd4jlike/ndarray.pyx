@@ -269,7 +269,9 @@ cdef NdArray as_ndarray(object x):
     layout.rank = view.ndim
     for i in range(view.ndim):
         if view.strides[i] % view.itemsize and view.shape[i] > 1:
-            raise UnsupportedLayoutError(f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes")
+            raise UnsupportedLayoutError(
+                f"axis {i} has a stride of {view.strides[i]} bytes, no whole number of elements of {view.itemsize} bytes; nd4jlike.array copies it"
+            )
         layout.shape[i], layout.strides[i] = view.shape[i], view.strides[i] // view.itemsize
         empty |= view.shape[i] == 0
         reach = (view.shape[i] - 1) * view.strides[i]
@@ -280,7 +282,9 @@ cdef NdArray as_ndarray(object x):
     if empty:
         low, high = 0, -view.itemsize
     if <uintptr_t> view.buf % <size_t> view.itemsize:
-        raise LayoutError(f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {dtype.name} elements lie on multiples of {view.itemsize} bytes")
+        raise LayoutError(
+            f"the memory at {<uintptr_t> view.buf:#x} is misaligned: {dtype.name} elements lie on multiples of {view.itemsize} bytes; nd4jlike.array copies it"
+        )
     layout.offset = -low // view.itemsize
     lend(buffer, array, <char *> view.buf + low, high - low + view.itemsize, view.readonly)
     made = NdArray.__new__(NdArray)

@@ -262,6 +262,24 @@ def test_d3_not_contiguous():
         nd.asarray(row)
 
 
+@pytest.mark.parametrize("odd", ["misaligned", "strides"])
+def test_d3_what_cannot_be_shared_is_copied(odd):
+    """D3: misaligned memory and strides of no whole elements are refused where they are to be shared: a copy has neither."""
+    values = numbered((3, 4))
+    base = np.zeros(49, np.int8)[1:].view(np.float32).reshape(3, 4) if odd == "misaligned" else np.zeros((3, 4), np.dtype([("a", "i1"), ("b", "f4")]))["b"]
+    base[...] = values
+    for copied in (nd.array(base), nd.asarray(base, copy=True), nd.array(base, "float64"), *[nd.asarray(base, dtype=t) for t in ("float16", "bfloat16")]):
+        assert np.array_equal(copied.astype("float32").to_numpy(), values)
+        assert not copied.readonly
+        copied[...] = -1
+    assert np.array_equal(base, values)
+    for shared in ({}, {"copy": False}, {"copy": False, "dtype": "float64"}):
+        with pytest.raises((LayoutError, UnsupportedLayoutError), match=r"nd4jlike\.array copies it"):
+            nd.asarray(base, **shared)
+    with pytest.raises(LayoutError, match="as many at each place"):
+        nd.array([[1], [1, 2]])
+
+
 @pytest.mark.parametrize(("shape", "strides", "status"), [((3, 4), (3, 1), 1), ((3, 4), (0, 1), 9), ((3,), (-1,), 16 | 32)])
 def test_d3_layouts_that_no_memory_can_have(shape, strides, status):
     """D3: a layout that no memory can have is refused with its status."""
