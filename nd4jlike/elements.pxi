@@ -96,7 +96,7 @@ cdef object encoded(object dtype, object value):
         if values.dtype.name == "bfloat16":
             return values.view(np.uint16)
         if values.dtype.kind not in "fiub":
-            raise DTypeError(f"cannot write {values.dtype} values to a bfloat16 array")
+            raise DTypeError(f"cannot write {values.dtype} values to an array of bfloat16")
         return dtypes.float32_to_bfloat16(values.astype(np.float32))
     if dtype.kind == "b" and not isinstance(value, (bool, np.bool_)):
         values = np.asarray(value)
@@ -191,7 +191,7 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
             else:
                 np.copyto(cells, values, casting="same_kind")
     except TypeError as error:
-        raise DTypeError(f"cannot write these values to a {dtype} array, only casts within a kind are made: {error}") from None
+        raise DTypeError(f"cannot write these values to an array of {dtype}, only casts within a kind are made: {error}") from None
     except ValueError as error:
         shape = array.descriptor.shape if places is None else places.shape
         raise LayoutError(f"cannot write these values to an array of shape {shape}: {error}") from None

@@ -49,7 +49,7 @@ cdef enum:
 
 cdef ShapeDescriptor NOTHING = ShapeDescriptor("float32", "c", (0,))
 cdef Buffer NO_BYTES = allocate(0, 0, ALIGNMENT, True)
-cdef object FLOAT32 = np.dtype(np.float32), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, AS_NUMPY = np.asarray
+cdef object FLOAT32 = np.dtype(np.float32), BOOL = np.dtype(np.bool_), BFLOAT16 = dtypes.bfloat16, NDARRAY = np.ndarray, AS_NUMPY = np.asarray
 cdef dict NUMPY_TYPES = dtypes.NUMPY_TYPES
 
 
@@ -439,7 +439,9 @@ cdef class NdArray(_Operators):
 
     @property
     def mT(self):  # noqa: N802
-        """The view with the last two axes exchanged, as the array API standard has it."""
+        """The view with the last two axes exchanged, as the array API standard has it; a `LayoutError` below two axes."""
+        if self.ndim < 2:
+            raise LayoutError(f"a matrix has two axes at least: shape={self.descriptor.shape}")
         return self.swapaxes(-1, -2)
 
     @property
@@ -807,7 +809,8 @@ cdef class NdArray(_Operators):
             except (IndexError, ValueError):
                 pass  # what is wrong with the key is told below
             except OverflowError:  # of an index, which is told below, or of the value
-                select(self.descriptor, key)
+                if not is_selection(key):
+                    select(self.descriptor, key)
                 raise
         if is_selection(key):
             assign(self, value, picked(selected_cells(self.descriptor, Ellipsis), key, self.descriptor.shape))

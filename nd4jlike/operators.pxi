@@ -255,12 +255,17 @@ cdef object short_power(NdArray x, object exponent):
     return None
 
 
-cdef object compare(object ufunc, object a, object b):
-    """Equality; what has no common type is not equal, as Python has it."""
+cdef object compare(object ufunc, NdArray a, object b):
+    """Equality; what has no common type is nowhere equal, as NumPy's operators have it."""
     try:
         return operate(ufunc, a, b)
     except TypeError:
-        return NotImplemented
+        found = (operator.eq if ufunc is np.equal else operator.ne)(a.to_numpy(), b)
+    if np.shape(found) != a.descriptor.shape or not a.descriptor.layout.rank:
+        return as_ndarray(found) if type(found) is NDARRAY else found
+    made = laid_out_like(a, BOOL, False, True)
+    made[...] = found
+    return made
 
 
 cdef object reduced(NdArray x, str name, object out, dict options, dict arguments):
