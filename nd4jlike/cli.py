@@ -6,6 +6,7 @@ import argparse
 import functools
 import importlib.metadata
 import importlib.util
+import io
 import json
 import math
 import os
@@ -90,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed; what follows writes to it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files and layers may have letters that the terminal has not
     arguments = _parser().parse_args(argv)
     if argv is None and arguments.foreign_code:
         return _supervised(lambda: _run(arguments))

@@ -236,6 +236,21 @@ def test_d9_nobody_reads_errors(arguments):
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_d9_names_that_the_terminal_cannot_show(encoding, model, tmp_path, reference):
+    """D9: errors without a traceback: none where the path has bytes or letters that the output's encoding has not, the model is fine all the same."""
+    twin = tmp_path / os.fsdecode(b"n\xff\xc3\xa4.tflite")
+    twin.write_bytes(Path(model).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "nd4jlike", "verify", twin],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"n\\udcff" in done.stdout
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(("describe", "c", "2,3"), 0), (("info", "--json"), 0), (("describe", "c", "a"), 2)])
 def test_d9_closed_output(arguments, code):
     """D9: The code is the same where standard output is closed; errors are one line without a traceback."""
