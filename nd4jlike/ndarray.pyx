@@ -764,7 +764,7 @@ cdef class NdArray(_Operators):
     def __iter__(self):
         if self.ndim == 0:
             raise TypeError("an array without axes cannot be iterated over")
-        return iter([self[i] for i in range(self.descriptor.shape[0])])
+        return (self[i] for i in range(self.descriptor.shape[0]))
 
     def __getitem__(self, key):
         cdef const Layout *layout = &self.descriptor.layout

@@ -423,6 +423,19 @@ def test_d6_overlapping_assignment():
     assert x.to_numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("x", [nd.arange(3), nd.zeros((3, 2)), NdArray(ShapeDescriptor.from_tag((3, 9), "aB8b"))])
+def test_d6_iteration(x):
+    """D6: iterating gives the parts along the first axis, each when it is asked for."""
+    parts = iter(x)
+    next(parts)
+    x[1] = 7
+    assert np.asarray(next(parts)).min() == 7
+    assert len(list(parts)) == 1
+    assert len(list(iter(nd.zeros((0, 2))))) == 0
+    with pytest.raises(TypeError, match="cannot be iterated over"):
+        iter(nd.zeros(()))
+
+
 @pytest.mark.parametrize("x", [nd.zeros((2, 3)), NdArray(ShapeDescriptor.from_tag((2, 3), "aB8b"))])
 def test_d6_indices_beyond_the_machine_word(x):
     """D6: an index for every axis gives the element: one that no machine word holds is outside, whatever is written there."""
