@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import nd4jlike as nd
+import nd4jlike.show
+from nd4jlike.adapters import arm_compute, onednn
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nd4jlike"
@@ -152,6 +154,23 @@ def test_d4_errors_are_builtins_too(name, builtin):
     error = getattr(nd, name)
     assert issubclass(error, nd.Nd4jLikeError)
     assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: nd.NdArray((2, 3)), "ShapeDescriptor.*tuple"),
+        (lambda: nd.show.diff(nd.zeros(2), "ab"), "ShapeDescriptor or an NdArray.*str"),
+        (lambda: nd.show.cell_at(nd.zeros(2), "0"), "'str'.*integer"),
+        (lambda: onednn.MemoryDesc.from_descriptor(nd.zeros(2)), "ShapeDescriptor, not NdArray"),
+        (lambda: arm_compute.TensorInfo.from_descriptor(nd.zeros(2)), "ShapeDescriptor, not NdArray"),
+    ],
+)
+def test_d4_arguments_of_another_class(call, named):
+    """D4: An argument of another class than the one that is asked for is Python's `TypeError`, with both named."""
+    with pytest.raises(TypeError, match=named) as caught:
+        call()
+    assert not isinstance(caught.value, nd.Nd4jLikeError)
 
 
 def test_d4_status_travels():

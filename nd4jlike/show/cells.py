@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
@@ -103,7 +104,7 @@ def cell_at(descriptor: ShapeDescriptor | NdArray, offset: SupportsIndex) -> Cel
     Cell(offset=479, kind='tail', index=(0, 23, 4, 3))
     """
     descriptor = layout_of(descriptor)
-    offset = offset.__index__()
+    offset = operator.index(offset)
     start, end = extent_of(descriptor)
     if not start <= offset < end:
         raise OutOfRangeError(f"offset {offset} is outside the buffer of {end - start} cells: {start} <= offset < {end}")
