@@ -189,14 +189,24 @@ cdef tuple as_sizes(object values, str what):
     return tuple([as_ssize(value, what) for value in values])
 
 
-cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
-    """Strides between outer blocks of a dense buffer; extents in elements. Zero extents count as one, as oneDNN has it."""
-    cdef list products = [1] * len(extents)
-    cdef list strides = [0] * len(extents)
-    run = 1
+cdef tuple letter_axes(str letter, int rank):
+    """Axes in the memory order of a letter, slowest first."""
+    return <tuple> IN_ORDER[rank] if letter == "c" else tuple(range(rank - 1, -1, -1))
+
+
+cdef list whole_blocks(int rank, tuple blocks):
+    """Elements of a whole block of each axis."""
+    cdef list products = [1] * rank
     for axis, size in blocks:
         products[axis] *= size
-        run *= size
+    return products
+
+
+cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
+    """Strides between outer blocks of a dense buffer; extents in elements. Zero extents count as one, as oneDNN has it."""
+    cdef list products = whole_blocks(len(extents), blocks)
+    cdef list strides = [0] * len(extents)
+    run = math.prod(products)
     for axis in reversed(axes):
         strides[axis] = run
         run *= max(1, extents[axis] // products[axis])
@@ -234,13 +244,9 @@ cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets
 
 cdef tuple padded_extents(tuple shape, tuple paddings, tuple blocks):
     """Extents of the hosting buffer in elements, whole blocks."""
-    cdef list products
     if not blocks:
         return tuple([n + p for n, p in zip(shape, paddings)])
-    products = [1] * len(shape)
-    for axis, size in blocks:
-        products[axis] *= size
-    return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, products)])
+    return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, whole_blocks(len(shape), blocks))])
 
 
 cdef tuple as_tuple(const Py_ssize_t *numbers, int count):
@@ -518,8 +524,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             derive(self, element, letter)
             return
         rank = len(sizes)
-        memory_order = range(rank) if letter == "c" else range(rank - 1, -1, -1)
-        memory_axes = tuple(memory_order) if axes is None else checked_axes(axes, rank)
+        memory_axes = letter_axes(letter, rank) if axes is None else checked_axes(axes, rank)
         blocks = checked_blocks(inner_blocks, rank)
         total, before = checked_paddings(sizes, paddings, padding_offsets)
         start = as_ssize(offset, "offset")
@@ -580,7 +585,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             derive(made, element, letter)
             return made
         total, before = checked_paddings(sizes, paddings, padding_offsets)
-        axes = tuple(range(len(sizes))) if letter == "c" else tuple(range(len(sizes) - 1, -1, -1))
+        axes = letter_axes(letter, len(sizes))
         strides = (0,) * len(sizes) if 0 in sizes and not any(total) else tag_strides(axes, padded_extents(sizes, total, ()), ())
         return make_descriptor(element, letter, axes, sizes, strides, None, padding_start(before, strides), total, before, ())
 
@@ -632,9 +637,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             )
         checked_blocks(blocks, len(sizes))
         total, before = checked_paddings(sizes, paddings, padding_offsets)
-        cdef list products = [1] * len(sizes)
-        for axis, size in blocks:
-            products[axis] *= size
+        products = whole_blocks(len(sizes), blocks)
         for axis, (product, start) in enumerate(zip(products, before)):
             if start % product:
                 raise LayoutError(
@@ -690,13 +693,12 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             raise UnsupportedLayoutError(f"shapeInfo's flags {extra:#x} mean a sparse, compressed, ragged or complex array; strides describe dense ones only")
         row = dtypes.by_libnd4j_flags(extra)
         letter = "c" if code == 99 else "f"
-        axes = tuple(range(rank)) if letter == "c" else tuple(range(rank - 1, -1, -1))
-        none = (0,) * rank
+        axes, none = letter_axes(letter, rank), (0,) * rank
         element = dtypes.dtype(dtype) if row is None else row.dtype
         cdef ShapeDescriptor plain = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
         # Of axes at one distance, those of one element are the inner ones.
         sorted_axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), sizes[axis] == 1, axis)))
-        permuted = sorted_axes not in (tuple(range(rank)), tuple(range(rank - 1, -1, -1)))
+        permuted = sorted_axes not in (letter_axes("c", rank), letter_axes("f", rank))
         if extra & FLAG_PADDED and 0 not in sizes:
             total = recovered_paddings(axes, sizes, steps)
             if total is None and permuted:
