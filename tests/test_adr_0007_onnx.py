@@ -219,6 +219,82 @@ def test_d28_scales_that_do_not_fit():
     assert layer_of(last).quantization == layer_of(conv("int8", operator="QDQ")).quantization
 
 
+def without_zero_points(model, *tensors):
+    """Take the third input from the nodes that read one of the tensors; the model."""
+    for node in model.nodes:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.input[0] in tensors:
+            del node.input[2]
+    return model
+
+
+def test_d28_zero_points_left_out():
+    """D28: one quantized layer: without a zero point it is 0, of the type of what is dequantized, of `output_dtype` or uint8 for what is quantized."""
+    zero = {"zero_points": (0, 0, 0)}
+    full = layer_of(conv("int8", operator="QDQ", **zero))
+    layer = layer_of(without_zero_points(conv("int8", operator="QDQ", **zero), "x", "w", "b"))
+    assert (layer.dtype, layer.quantization) == ("int8", full.quantization)
+    model = without_zero_points(conv("int8", operator="QDQ", **zero), "x", "y real")
+    model.nodes[-1].attribute.append(tiny_onnx.onnx().helper.make_attribute("output_dtype", int(tiny_onnx.onnx().TensorProto.INT8)))
+    model.outputs[:] = []
+    model.output("y", "int8")
+    layer = layer_of(model)
+    assert (layer.dtype, layer.quantization) == ("int8", full.quantization)
+    layer = layer_of(without_zero_points(conv("uint8", operator="QDQ", weights_dtype="int8", **zero), "x", "w", "y real"))
+    assert (layer.dtype, layer.quantization.input[1], layer.quantization.output[1], layer.quantization.weights_zero_point) == ("uint8", 0, 0, 128)
+    mixed = without_zero_points(conv("int8", operator="QDQ", **zero), "y real")
+    assert "input int8, output uint8" in read(mixed).skipped[0]
+    # Nobody tells the type of what an unknown operator makes: no quantized layer, a float one.
+    model = without_zero_points(conv("int8", operator="QDQ", **zero), "x")
+    next(node for node in model.nodes if node.input[0] == "x").input[0] = "made"
+    model.nodes.insert(0, tiny_onnx.onnx().helper.make_node("Unknown", ["x"], ["made"], domain="elsewhere"))
+    assert (layer_of(model).operator, layer_of(model).dtype) == ("Conv", "float32")
+
+
+def quantizing(model, zero_point):
+    """Have the weights quantized by the model, to the type of the zero point."""
+    model.constants = [tensor for tensor in model.constants if tensor.name not in ("w", "w_zero")]
+    model.constant("w float", np.ones((3, 1, 3, 3), "float32"))
+    model.constant("w_zero", zero_point)
+    model.nodes.insert(0, tiny_onnx.onnx().helper.make_node("QuantizeLinear", ["w float", "w_scale", "w_zero"], ["w"]))
+    return model
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "int4"])
+def test_d31_types_that_are_not_computed(name):
+    """D31: What a plan cannot compute is skipped, not refused: weights, or results, of types beside int8 and uint8."""
+    dtype = getattr(pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: it has the element types"), name)
+    model = quantizing(conv("int8", operator="QDQ", per_channel=False), np.zeros((), dtype))
+    assert read(model).layers == ()
+    assert "must be a constant of the file" in read(model).skipped[0]
+    model = conv("int8", operator="QDQ")
+    model.constants = [tensor for tensor in model.constants if tensor.name != "y_zero"]
+    model.constant("y_zero", np.zeros((), dtype))
+    model.nodes.insert(-1, tiny_onnx.onnx().helper.make_node("Relu", ["y real"], ["y clamped"]))
+    model.nodes[-1].input[0] = "y clamped"
+    assert (layer_of(model).operator, layer_of(model).dtype) == ("Conv", "float32")
+
+
+def test_d29_dequantized_floats_of_a_byte():
+    """D29: weights behind DequantizeLinear keep the fractions of floats of a byte."""
+    dtype = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: it has the element types").float8_e4m3fn
+    values = np.linspace(-2, 2, 27).reshape(3, 1, 3, 3).astype(dtype)
+    model = conv()
+    model.constants = [tensor for tensor in model.constants if tensor.name != "w"]
+    model.constant("w stored", values)
+    model.constant("scale", np.float32(0.5))
+    model.nodes.insert(0, tiny_onnx.onnx().helper.make_node("DequantizeLinear", ["w stored", "scale"], ["w"]))
+    assert np.array_equal(layer_of(model).weights[..., 0].transpose(2, 0, 1), values[:, 0].astype(np.float32) / 2)
+
+
+@pytest.mark.parametrize("scale", [0, np.inf])
+def test_d31_scales_that_are_none(scale):
+    """D31: skipped, with the reason and without a warning: weights that the model quantizes by a scale that is none."""
+    model = quantizing(conv("int8", operator="QDQ", per_channel=False, bias=False), np.int8(0))
+    model.constants = [tensor for tensor in model.constants if tensor.name != "w_scale"]
+    model.constant("w_scale", np.float32(scale))
+    assert "finite and positive" in read(model).skipped[0]
+
+
 def test_d29_constants_of_numbers():
     """D29: scales are constants of the file: a Constant may hold them as numbers, not as a tensor."""
     model = conv("int8")
@@ -293,6 +369,15 @@ SKIPPED = {
     "types": (lambda: conv("int16"), "input int16, weights int16, output int16; int8 and uint8 are read"),
     "integer": (integer, "only Conv and QLinearConv are read"),
 }
+
+
+@pytest.mark.parametrize("group", [0, -3])
+def test_d31_no_groups(group):
+    """D31: `OnnxModel.skipped` names each such convolution with the reason: a number of groups that is none."""
+    model = conv()
+    next(entry for entry in model.nodes[-1].attribute if entry.name == "group").i = group
+    assert read(model).layers == ()
+    assert f"group {group}; 1 or more" in read(model).skipped[0]
 
 
 @pytest.mark.parametrize("name", SKIPPED)

@@ -270,15 +270,17 @@ class _Reader:
         self.readers.update(output.name for output in self.graph.output)
         self.initializers = {tensor.name: tensor for tensor in self.graph.initializer}
         self.known: dict[str, npt.NDArray[Any] | None] = {}
+        self.elements: dict[str, int] = {}
         self.shapes = self._shapes()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes that the file tells or that follow; -1 for open extents."""
+        """Shapes that the file tells or that follow, -1 for open extents; element types on the way."""
         try:
             graph = self.onnx.shape_inference.infer_shapes(self.proto).graph
         except Exception:  # a model of 2 GB and more, or one that contradicts itself: shapes are only asked for one kind of padding
             graph = self.graph
         entries = [*graph.value_info, *graph.input, *graph.output]
+        self.elements = {entry.name: entry.type.tensor_type.elem_type for entry in entries}
         return {entry.name: self.extents(entry.type.tensor_type) for entry in entries if entry.type.tensor_type.HasField("shape")}
 
     @staticmethod
@@ -351,8 +353,11 @@ class _Reader:
             return self.constant(node.input[0])
         if node.op_type == "QuantizeLinear" and (values := self.constant(node.input[0])) is not None and (scaled := self.scaling(node, values)) is not None:
             scales, zero_points, _ = scaled
+            if zero_points.dtype.kind not in "iu":
+                return None
             limits = np.iinfo(zero_points.dtype)
-            quantized: npt.NDArray[Any] = np.clip(np.rint(values / scales) + zero_points, limits.min, limits.max).astype(zero_points.dtype)
+            with np.errstate(divide="ignore", invalid="ignore"):  # by scales that the layer refuses
+                quantized: npt.NDArray[Any] = np.clip(np.rint(values / scales) + zero_points, limits.min, limits.max).astype(zero_points.dtype)
             return quantized
         return None
 
@@ -361,9 +366,11 @@ class _Reader:
         scales = self.constant(node.input[1])
         if scales is None or scales.dtype != np.float32 or self.attributes(node).get("block_size", 0):
             return None
-        zero_points: npt.NDArray[Any] | None = np.zeros(scales.shape, np.uint8 if values is None or values.dtype.kind == "f" else values.dtype)
+        zero_points: npt.NDArray[Any] | None = None
         if len(node.input) > 2 and node.input[2]:
             zero_points = self.constant(node.input[2])
+        elif (dtype := self.quantized_type(node, values)) is not None:
+            zero_points = np.zeros(scales.shape, dtype)
         if zero_points is None or zero_points.shape != scales.shape:
             return None
         axis = int(self.attributes(node).get("axis", 1))
@@ -376,6 +383,19 @@ class _Reader:
         elif scales.size:
             scales, zero_points = scales.reshape(()), zero_points.reshape(())
         return scales, zero_points, axis
+
+    def quantized_type(self, node: Any, values: npt.NDArray[Any] | None) -> np.dtype[Any] | None:
+        """Find the element type that a QuantizeLinear or DequantizeLinear without zero points stores; None where the file does not tell."""
+        if node.op_type == "DequantizeLinear" and values is not None:
+            return np.dtype(values.dtype)
+        if node.op_type == "DequantizeLinear":
+            element = self.elements.get(node.input[0], 0)
+        else:
+            element = int(self.attributes(node).get("output_dtype", 0)) or self.onnx.TensorProto.UINT8
+        try:
+            return np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(element))
+        except KeyError:
+            return None
 
     def source(self, name: str, operator: str) -> Any:
         """Find the node that makes a tensor, if it is of that kind."""
@@ -397,7 +417,7 @@ class _Reader:
                 return False
             if bound is not None:
                 low, high = (float(bound), high) if i == 0 else (low, float(bound))
-        if scale.size != 1 or self.attributes(clamp):  # before version 11 the bounds were attributes
+        if scale.size != 1 or zero_point.dtype.kind not in "iu" or self.attributes(clamp):  # before version 11 the bounds were attributes
             return False
         limits = np.iinfo(zero_point.dtype)
         # Where the bounds are quantized, saturation is already.
@@ -411,7 +431,8 @@ class _Reader:
         if values is None and node is not None and (stored := self.constant(node.input[0])) is not None and (scaled := self.scaling(node, stored)) is not None:
             scales, zero_points, _ = scaled
             # The product of two float32 numbers is exact in float64, so it is rounded once, as in onnxruntime.
-            return ((stored.astype(np.int64) - zero_points.astype(np.int64)) * scales.astype(np.float64)).astype(np.float32)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return ((stored.astype(np.float64) - zero_points.astype(np.float64)) * scales.astype(np.float64)).astype(np.float32)
         return values
 
     def layer(self, index: int, node: Any) -> DepthwiseLayer | None:
@@ -421,6 +442,8 @@ class _Reader:
         linear = node.op_type == "QLinearConv"
         attributes = self.attributes(node)
         group = int(attributes.get("group", 1))
+        if group < 1:
+            raise _Skip(f"group {group}; 1 or more is needed")
         weights = self.weights(node.input[3 if linear else 1])
         if weights is None:
             if group == 1:
