@@ -387,15 +387,16 @@ class _Reader:
     def quantized_type(self, node: Any, values: npt.NDArray[Any] | None) -> np.dtype[Any] | None:
         """Find the element type that a QuantizeLinear or DequantizeLinear without zero points stores; None where the file does not tell."""
         if node.op_type == "DequantizeLinear" and values is not None:
-            return np.dtype(values.dtype)
+            return values.dtype
         if node.op_type == "DequantizeLinear":
             element = self.elements.get(node.input[0], 0)
         else:
             element = int(self.attributes(node).get("output_dtype", 0)) or self.onnx.TensorProto.UINT8
         try:
-            return np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(element))
+            dtype: np.dtype[Any] = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(element))
         except KeyError:
             return None
+        return dtype
 
     def source(self, name: str, operator: str) -> Any:
         """Find the node that makes a tensor, if it is of that kind."""
