@@ -310,6 +310,16 @@ def test_d25_refusals(bend, message):
         layer_of(tiny)
 
 
+def test_d25_several_zero_points():
+    """D25: refused, naming the layer: uint8 weights with several zero points, of which a plan would take the first; no interpreter here takes them either."""
+    tiny = tiny_models.depthwise("uint8")
+    quantization = tiny.graph.tensors[WEIGHTS].quantization
+    quantization.scale = np.full(3, 0.01, np.float32)
+    quantization.zeroPoint = np.array([120, 121, 120])
+    with pytest.raises(LayoutError, match=r"depthwise layer 0/0.*UINT8 weights have one zero point, these have \[120, 121, 120\]"):
+        layer_of(tiny)
+
+
 def test_d26_truncated_anywhere():
     """D26: a truncated file is a LayoutError, wherever it ends."""
     content = tiny_models.pack(tiny_models.depthwise().model)

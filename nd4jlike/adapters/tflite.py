@@ -607,6 +607,8 @@ class _Subgraph:
             raise LayoutError(f"{where}: {len(scales)} scales along axis {axis} of its weights; one, or one for each of {outputs} along axis 3")
         if weights.type == "INT8" and zero_points.any():
             raise LayoutError(f"{where}: INT8 weights have zero point 0, these have {zero_points[zero_points != 0][0]}")
+        if (zero_points != zero_points[0]).any():
+            raise LayoutError(f"{where}: {weights.type} weights have one zero point, these have {zero_points.tolist()}")
         try:
             return Quantization(input=pairs[0], weights=scales, output=pairs[1], weights_zero_point=int(zero_points[0]))
         except Nd4jLikeError as error:
