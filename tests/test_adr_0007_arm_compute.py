@@ -879,6 +879,30 @@ def test_d19_padding_belongs_to_the_array():
     assert Tensor.from_array(padded[1:3]).info.padding == PaddingSize(1, 1, 2, 1)
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_d19_each_side_of_the_padding_belongs_to_the_array(side):
+    """D19: the info's padding is padding of the array too, on each side: as wide rows and as many of them do not make it so."""
+    opposite = dict(zip(SIDES, ("bottom", "left", "top", "right"), strict=True))[side]
+    shape = (3, 4, 5)
+    info = TensorInfo.from_shape(shape, "F32", padding=PaddingSize(**{side: 2, opposite: 1}))
+    other = TensorInfo.from_shape(shape, "F32", padding=PaddingSize(**{side: 1, opposite: 2}))
+    room = NdArray(ShapeDescriptor("float32", "c", (1000,)))
+    d = other.to_descriptor()
+    x = NdArray(ShapeDescriptor("float32", "c", shape, d.strides, offset=100, paddings=d.paddings, padding_offsets=d.padding_offsets), room)
+    rejected(Tensor(info), x, LayoutError, f"pads {{'{side}': 1}} elements more")
+    Tensor(info).import_memory(x, gaps=True)
+    Tensor(other).import_memory(x)
+
+
+def test_d19_axes_of_one_element_have_any_stride():
+    """D19: each element lies where the info says: an axis of one element has none that does not, an axis of two has."""
+    for shape, strides in (((1, 3, 5), (999, 5, 1)), ((3, 1, 5), (5, 999, 1)), ((3, 5, 1), (5, 1, 999))):
+        x = NdArray(ShapeDescriptor("float32", "c", shape, strides), bytearray(4000))
+        Tensor(TensorInfo.from_shape(shape, "F32")).import_memory(x)
+    x = NdArray(ShapeDescriptor("float32", "c", (2, 5), (6, 1)), bytearray(4000))
+    rejected(Tensor(TensorInfo.from_shape((2, 5), "F32")), x, LayoutError, r"axes \[0\] differ")
+
+
 def rejected(tensor: Tensor, array: object, error: type[Exception], reason: str, **options: object) -> None:
     before = (tensor.info.copy(), tensor.info.is_resizable, tensor.buffer, tensor.ndarray)
     with pytest.raises(error, match=reason):
@@ -910,6 +934,9 @@ def test_d19_alignment_and_writability():
     d = info.to_descriptor()
     frozen = NdArray(d, bytes(60))
     rejected(Tensor(info), frozen, LayoutError, "read-only")
+    with pytest.raises(LayoutError, match="read-only"):
+        Tensor.from_array(frozen)
+    assert Tensor.from_array(frozen, readonly=True).ndarray is frozen
     tensor = Tensor(info)
     tensor.import_memory(frozen, readonly=True)
     assert tensor.ndarray is frozen

@@ -242,7 +242,7 @@ class Tensor:
         own = self._require_memory("copy_from")
         source = array if isinstance(array, NdArray) else np.asarray(array)
         self._check_same(source)
-        _assign(own, source)
+        own[...] = source  # leading size-1 axes are no matter
 
     def copy_to(self, out: NdArray | None = None) -> NdArray:
         """Copy the elements of this tensor into an array of any layout; padding of `out` keeps what it holds.
@@ -275,7 +275,7 @@ class Tensor:
         own = self._require_memory("copy_to")
         target = NdArray(ShapeDescriptor(own.descriptor.dtype, "c", own.shape)) if out is None else out
         self._check_same(target)
-        _assign(target, own)
+        target[...] = own
         return target
 
     def _require_memory(self, call: str) -> NdArray:
@@ -337,8 +337,3 @@ def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[
     own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
     return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
 
-
-def _assign(target: NdArray, source: NdArray | np.ndarray[Any, Any]) -> None:
-    """Copy elements between arrays whose shapes differ by leading size-1 axes at most."""
-    surplus = len(source.shape) - len(target.shape)
-    target[...] = source[(0,) * surplus] if surplus > 0 else source
