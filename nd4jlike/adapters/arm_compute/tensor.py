@@ -336,4 +336,3 @@ def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[
     top, left = (0, 0, *descriptor.padding_offsets)[-2:]
     own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
     return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
-
