@@ -407,6 +407,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.ndim: lambda a: a.ndim,
     np.may_share_memory: _shares(np.may_share_memory),
     np.shares_memory: _shares(np.shares_memory),
+    # Written in terms of indexing and exchanged axes, which know blocks.
+    **{func: func._implementation for func in (np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.flip)},  # type: ignore[union-attr]
 }
 # Functions that write into their first argument, and its name.
 _WRITERS = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.put_along_axis: "arr", np.fill_diagonal: "a"}

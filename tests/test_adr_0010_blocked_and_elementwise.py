@@ -1096,7 +1096,7 @@ def test_d15_writes_go_through_and_views_are_refused():
     assert same(x.to_numpy(), values)
     assert np.concatenate([x[:1], x[1:]], out=x) is x
     assert np.array_equal(cells(memory, C8)[outside(C8)], before[outside(C8)])
-    for call in (np.flip, lambda a: np.broadcast_to(a, (2, *a.shape)), lambda a: np.split(a, 2)):
+    for call in (np.flip, lambda a: np.broadcast_to(a, (2, *a.shape)), np.rot90, np.fliplr):
         with pytest.raises(UnsupportedLayoutError, match="reorder"):
             call(x)
     assert np.atleast_1d(x) is x
@@ -1476,6 +1476,30 @@ def test_d22_an_array_without_axes_is_formatted_as_its_element():
     assert f"{nd.arange(2)}" == str(nd.arange(2))
     with pytest.raises(TypeError, match="unsupported format string"):
         f"{nd.arange(1):.3f}"
+
+
+@pytest.mark.parametrize("tag", ["abcd", "nChw8c", "acdb"])
+def test_d15_parts_are_views(tag):
+    """D15: `flip`, `split` and its kin, and `unstack` are views as basic indexing has them: of blocks where these are whole, else refused."""
+    x = nd.reorder(nd.array(numbered((2, 24, 4, 6))), tag)
+    values = x.to_numpy()
+    for function, arguments in (
+        (np.split, (3, 1)), (np.split, ([8], 1)), (np.split, (2,)), (np.array_split, (4, 3)), (np.vsplit, (2,)), (np.hsplit, (3,)), (np.dsplit, (2,)),
+        (np.unstack, ()), (lambda a: np.unstack(a, axis=2), ()), (np.flip, (0,)), (np.flip, ((2, -1),)),
+    ):  # fmt: skip
+        found, expected = function(x, *arguments), function(values, *arguments)
+        for part, wanted in zip(*((found, expected) if isinstance(found, list | tuple) else ([found], [expected])), strict=True):
+            assert part.buffer is x.buffer
+            assert np.array_equal(part.to_numpy(), wanted)
+    for part in np.split(x, 3, 1):
+        assert part.descriptor.inner_blocks == x.descriptor.inner_blocks
+    if x.descriptor.inner_blocks:
+        for refused in (lambda: np.split(x, 2, 1), lambda: np.flip(x), lambda: np.flip(x, 1), lambda: np.rot90(x)):
+            with pytest.raises(UnsupportedLayoutError, match="reorder to a plain layout first"):
+                refused()
+    for wrong, error in ((lambda: np.split(x, 5, 1), ValueError), (lambda: np.flip(x, 4), ValueError), (lambda: np.split(x, 2, 4), IndexError)):
+        with pytest.raises(error):
+            wrong()
 
 
 @pytest.mark.parametrize("tag", [None, "ab", "aB8b", "ba"])
