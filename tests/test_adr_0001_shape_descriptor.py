@@ -454,9 +454,18 @@ def test_d12_the_most_axes_of_a_tag():
 )  # fmt: skip
 def test_d14_errors_name_the_position(tag, position):
     """D14: A tag that breaks the grammar raises `LayoutError` with the position."""
-    with pytest.raises(LayoutError, match=f"position {position}") as caught:
+    with pytest.raises(LayoutError, match=f"position {position}: ") as caught:
         ShapeDescriptor.from_tag((1,) * 4, tag)
     assert caught.value.status == ShapeStatus.INCORRECT_TAG
+
+
+def test_d14_too_many_axes():
+    """D14: with the position: that of the first axis too many, and how many there may be, whatever its letter."""
+    for letter in "mz1a":
+        with pytest.raises(LayoutError, match="at most 12 axes" if letter != "1" else "block 1 has no letter"):
+            ShapeDescriptor.from_tag((1,) * 13, f"abcdefghijkl{letter}")
+    with pytest.raises(LayoutError, match="position 12: a tag has at most 12 axes"):
+        ShapeDescriptor.from_tag((1,) * 14, "abcdefghijklmn")
 
 
 @pytest.mark.parametrize(
