@@ -6,10 +6,11 @@ from nd4jlike.descriptor cimport Layout, ShapeDescriptor, block_product
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
 from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, element_bits, unwritten
+from nd4jlike.workers cimport MAX_PARTS, share_work
 
 import operator
 
-from nd4jlike import dtypes, tags, workers
+from nd4jlike import dtypes, tags
 from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
 from nd4jlike.errors import DTypeError, LayoutError
 
@@ -121,14 +122,23 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
             target.fill_padding(call.fill_value)
 
     cdef const MoveTable *table = kernels() if isa is None else kernels_of(isa)
-    cdef Py_ssize_t parts = min(count, call.target.layout.length * call.target.layout.itemsize // BYTES_PER_THREAD)
-    if parts <= 1 and call.plans and bits == 0:
+    cdef Fill cells
+    cdef Share job = Share(table, &source.descriptor.layout, &target.descriptor.layout, source.buffer.data, target.buffer.data, &zeros, &call.change, 0, 1)
+    cdef Py_ssize_t blocks, parts = min(count, call.target.layout.length * call.target.layout.itemsize // BYTES_PER_THREAD)
+    if bits:
+        fill_with(&cells, bits, call.target.layout.itemsize)
+        job.fill = &cells
+    if parts <= 1 and call.plans:
 
         with nogil:
-            follow(&call.plan, table, source.buffer.data, target.buffer.data, &zeros, &call.change)
+            follow(&call.plan, table, job.source, job.target, job.fill, job.change)
 
     else:
-        start(call, table, source, target, bits, parts)
+        blocks = choose_axis(&job, parts)
+
+        with nogil:
+            share_work(move_blocks, &job, blocks, 1, <int> min(parts, MAX_PARTS))
+
     return out
 
 
@@ -192,67 +202,44 @@ cdef _Call planned(ShapeDescriptor x, ShapeDescriptor out, object layout, object
     return call
 
 
-@cython.final
-cdef class _Move:
-    """A reorder all but the part of it that one thread does."""
-    cdef const MoveTable *table
-    cdef _Call call
-    cdef NdArray source
-    cdef NdArray target
-    cdef unsigned long long bits
+# A reorder all but the part of it that one thread does.
+cdef struct Share:
+    const MoveTable *table
+    const Layout *source_layout
+    const Layout *target_layout
+    const char *source
+    char *target
+    const Fill *fill
+    const Change *change
     # The axis that threads share, and how many of its elements belong together.
-    cdef int axis
-    cdef Py_ssize_t block
-
-    cpdef int run(self, Py_ssize_t begin, Py_ssize_t end) except -1:
-        """Move blocks [begin, end) of the shared axis; all of them for (0, 0)."""
-        cdef const Layout *source = &self.source.descriptor.layout
-        cdef const Layout *target = &self.target.descriptor.layout
-        cdef const char *source_data = self.source.buffer.data
-        cdef char *target_data = self.target.buffer.data
-        cdef const Change *change = &self.call.change
-        cdef const Fill *fill = &zeros
-        cdef Fill cells
-        cdef Box box
-        if self.bits:
-            fill_with(&cells, self.bits, target.itemsize)
-            fill = &cells
-
-        with nogil:
-            if end == 0 and self.call.plans:
-                follow(&self.call.plan, self.table, source_data, target_data, fill, change)
-            else:
-                all_of(&box, target)
-                if end > 0:
-                    box.first[self.axis] = begin * self.block
-                    box.end[self.axis] = min(box.end[self.axis], end * self.block)
-                move(self.table, source, source_data, target, target_data, &box, fill if target.block_count else NULL,
-                     change if change.conversion >= 0 else NULL)
-
-        return 0
+    int axis
+    Py_ssize_t block
 
 
-cdef int start(_Call call, const MoveTable *table, NdArray source, NdArray target, unsigned long long bits, Py_ssize_t parts) except -1:
-    """Run on so many threads, at most."""
-    cdef const Layout *layout = &call.target.layout
-    cdef _Move job = _Move.__new__(_Move)
+cdef Py_ssize_t choose_axis(Share *job, Py_ssize_t parts) noexcept:
+    """The slowest axis of the target that has a whole block for each part, else the one that has most; how many blocks it has."""
+    cdef const Layout *layout = job.target_layout
+    cdef Py_ssize_t most = 0, blocks, block
     cdef int i
-    job.call, job.table, job.source, job.target, job.bits = call, table, source, target, bits
-    job.axis, job.block = 0, 1
-    if parts > 1:
-        # The slowest axis of the target that has enough whole blocks, else the one that has most.
-        best = 0
-        for i in range(layout.rank):
-            blocks = round_up(layout.shape[layout.axes[i]], block_product(layout, layout.axes[i])) // block_product(layout, layout.axes[i])
-            if blocks > best:
-                best, job.axis = blocks, layout.axes[i]
-            if blocks >= parts:
-                break
-        job.block = block_product(layout, job.axis)
-        workers.share(job.run, best, min(parts, best))
-    else:
-        job.run(0, 0)
-    return 0
+    for i in range(layout.rank):
+        block = block_product(layout, layout.axes[i])
+        blocks = (layout.shape[layout.axes[i]] + block - 1) // block
+        if blocks > most:
+            most, job.axis, job.block = blocks, layout.axes[i], block
+        if most >= parts:
+            break
+    return most
+
+
+cdef void move_blocks(const void *context, Py_ssize_t begin, Py_ssize_t end, int _) noexcept nogil:
+    """Move blocks [begin, end) of the shared axis."""
+    cdef const Share *job = <const Share *> context
+    cdef Box box
+    all_of(&box, job.target_layout)
+    box.first[job.axis] = begin * job.block
+    box.end[job.axis] = min(box.end[job.axis], end * job.block)
+    move(job.table, job.source_layout, job.source, job.target_layout, job.target, &box, job.fill if job.target_layout.block_count else NULL,
+         job.change if job.change.conversion >= 0 else NULL)
 
 
 cdef int conversion_of(object source, object target) except -2:

@@ -2,17 +2,33 @@
 # distutils: extra_link_args = -fopenmp
 """Threads that share the work of one call: OpenMP's (ADR 0015)."""
 
-from cython.parallel cimport parallel, threadid
 from libc.string cimport memset
 
 cdef extern from "<pthread.h>" nogil:
     int pthread_atfork(void (*prepare)() noexcept nogil, void (*parent)() noexcept nogil, void (*child)() noexcept nogil)
 
+# In C: around a parallel block of Cython's, Python before 3.13 takes the lock of the interpreter.
 cdef extern from *:
     """
+    #ifdef _OPENMP
+    #include <omp.h>
+    #endif
     #define TAKE_NEXT(counter) __atomic_fetch_add((counter), 1, __ATOMIC_RELAXED)
+
+    /* Have `take(shared, place)` run by `parts` threads, places 0 to parts - 1, the caller one of them. */
+    static void in_parallel(void (*take)(void *shared, int place), void *shared, int parts)
+    {
+    #ifdef _OPENMP
+    #pragma omp parallel num_threads(parts)
+        take(shared, omp_get_thread_num());
+    #else
+        (void)parts;
+        take(shared, 0);
+    #endif
+    }
     """
     Py_ssize_t TAKE_NEXT(Py_ssize_t *counter) nogil
+    void in_parallel(void (*take)(void *shared, int place) noexcept nogil, void *shared, int parts) nogil
 
 __all__ = ["share"]
 
@@ -40,8 +56,9 @@ cdef void remember_the_fork() noexcept nogil:
     forked = True
 
 
-cdef void take_pieces(Shared *shared, int place) noexcept nogil:
+cdef void take_pieces(void *context, int place) noexcept nogil:
     """The pieces of this part, which the thread had in the call before, so that they may be in its caches; then those that others have not come to."""
+    cdef Shared *shared = <Shared *> context
     cdef Py_ssize_t piece, pieces = shared.pieces, steps = shared.steps, step = shared.step
     cdef int i, part
     for i in range(shared.parts):
@@ -63,8 +80,7 @@ cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_
     pieces = min(steps, PIECES * parts)
     shared.work, shared.context, shared.count, shared.step, shared.steps, shared.pieces, shared.parts = work, context, count, step, steps, pieces, parts
     memset(shared.taken, 0, parts * COUNTER * sizeof(Py_ssize_t))
-    with parallel(num_threads=parts):
-        take_pieces(&shared, threadid())
+    in_parallel(take_pieces, &shared, parts)
 
 
 cdef struct PythonWork:
@@ -105,7 +121,7 @@ def share(work, count, parts):
     cdef PythonWork python
     python.work, python.errors = <void *> work, <void *> errors
     with nogil:
-        share_work(call_python, &python, items, max(1, items // (PIECES * places)), places)
+        share_work(call_python, &python, items, 1, places)
     if errors:
         raise errors[0]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nd4jlike as nd
+from locks import runs_without_lock
 from nd4jlike.kernels import dispatch
 from nd4jlike.workers import share
 
@@ -137,14 +138,23 @@ def test_d3_rows_are_shared_in_pairs():
 
 
 def test_d4_those_that_compute_take_no_lock_of_the_interpreter():
-    """D4: and those that compute take no lock of the interpreter."""
-    # Many callers, each with the lock in turn: rows done by threads that waited for it would be late, but a lock taken twice would never come.
-    weights = np.ones((3, 3, 32, 1), np.float32)
-    plan = nd.DepthwiseConv2d(weights, threads=2)
-    x = np.random.default_rng(0).standard_normal((1, 96, 96, 32)).astype(np.float32)
-    want = np.asarray(nd.depthwise_conv2d(x, weights))
-    with ThreadPoolExecutor(4) as callers:
-        assert all(callers.map(lambda _: (np.asarray(plan(x)) == want).all(), range(80)))
+    """D4: Those that compute take no lock of the interpreter."""
+    x, out = nd.ones((1, 300, 600, 32)), nd.zeros((1, 300, 600, 32))
+    plan = nd.DepthwiseConv2d(np.ones((7, 7, 32, 1), np.float32), threads=2)
+    plan(x, out)
+    assert "threads   2 of 2" in plan.explain()
+    written = memoryview(out.buffer).cast("f")
+    assert runs_without_lock(lambda: plan(x, out), lambda: all(written[:: 600 * 32]), lambda: out.fill(0))
+
+
+def test_d4_what_takes_the_lock_is_seen():
+    """D4: Those that compute take no lock of the interpreter: a call that keeps it would not pass."""
+    done = bytearray(64)
+
+    def keep():
+        done[:] = bytes(1 << 26).replace(b"\0\0", b"\1\1")[:64]
+
+    assert not runs_without_lock(keep, lambda: all(done), lambda: done.__setitem__(slice(None), bytes(64)), tries=3)
 
 
 def test_d4_an_error_reaches_the_caller():
