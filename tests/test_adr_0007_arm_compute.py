@@ -864,6 +864,21 @@ def test_d19_empty_arrays_have_no_wrong_strides():
     tensor.copy_from(np.zeros((0, 3, 4), np.float32))
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (1, 2, 1, 0), (0, 3, 4)])
+@pytest.mark.parametrize("padding", [PaddingSize(), PaddingSize(top=3), PaddingSize(1, 0, 3, 0), PaddingSize(1, 2, 3, 4)])
+def test_d19_empty_arrays_with_padding(shape, padding):
+    """D19: takes an array if `total_size` bytes are there: an empty one has no first element that could lie elsewhere."""
+    info = TensorInfo.from_shape(shape, "F32", padding=padding)
+    tensor = Tensor(info)
+    tensor.allocate()
+    twin = Tensor.from_array(tensor.ndarray)
+    assert twin.info == info
+    assert twin.buffer == tensor.buffer
+
+    if info.total_size:
+        rejected(Tensor(info), NdArray(info.to_descriptor(), bytearray(info.total_size - 1)), LayoutError, "total size is")
+
+
 def test_d19_padding_belongs_to_the_array():
     """D19: and the info's padding is padding of the array too (`gaps=True`: or a gap)."""
     image = nd4jlike.array(numbered((6, 8)))

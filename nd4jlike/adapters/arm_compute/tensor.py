@@ -313,7 +313,8 @@ def _start_of(info: TensorInfo, array: NdArray) -> int:
             f"shape {actual.shape}, {info.padding}; copy_from() copies between layouts",
             ShapeStatus.INCORRECT_STRIDES,
         )
-    first = actual.offset * info.element_size
+    # Without elements there is no first one: the memory begins with the buffer.
+    first = actual.offset * info.element_size if actual.length else info.offset_first_element_in_bytes
     start = first - info.offset_first_element_in_bytes
     if start < 0:
         raise LayoutError(
