@@ -291,6 +291,9 @@ def test_d16_what_int16_has_not():
         with pytest.raises(nd.LayoutError, match=re.escape("below 2**14 for int16 inputs")):
             nd.DepthwiseConv2d(weights, quantization=nd.Quantization((scale, 0), 1.0, (1.0, 0)), dtype="int16")
     nd.DepthwiseConv2d(weights, quantization=nd.Quantization((2.0**14, 0), 1.0, None), dtype="int16")
+    largest = float(np.nextafter(np.float32(2**14), np.float32(0)))
+    nd.DepthwiseConv2d(weights, quantization=nd.Quantization((largest, 0), 1.0, (1.0, 0)), dtype="int16")
+    nd.Quantization((float(np.nextafter(np.float32(2**30), np.float32(0))), 0), 1.0, (1.0, 0))
     with pytest.raises(nd.LayoutError, match="XNNPACK has none"):
         nd.DepthwiseConv2d(weights, quantization=nd.Quantization((1.0, 0), 1.0, (1.0, 0)), dtype="int16", rounding="xnnpack")
 
