@@ -59,6 +59,11 @@ WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a,
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
 WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm512_min_epi8((__m512i)value, (__m512i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
+/* Whether any of them may have been beyond all integers, or NaN. */
+WORD int any_least_i16(vi16 a, vi16 b)
+{
+    return _mm512_cmpeq_epi16_mask(_mm512_min_epi16((__m512i)a, (__m512i)b), _mm512_set1_epi16(INT16_MIN)) != 0;
+}
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {
     return (vbytes)_mm512_min_epi8(_mm512_max_epi8((__m512i)value, (__m512i)low), (__m512i)high);
@@ -110,6 +115,10 @@ WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a,
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
 WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm256_min_epi8((__m256i)value, (__m256i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
+WORD int any_least_i16(vi16 a, vi16 b)
+{
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_min_epi16((__m256i)a, (__m256i)b), _mm256_set1_epi16(INT16_MIN))) != 0;
+}
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {
     return (vbytes)_mm256_min_epi8(_mm256_max_epi8((__m256i)value, (__m256i)low), (__m256i)high);
@@ -121,12 +130,17 @@ WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm_packs_epi32((__m128i)a, (_
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm_packs_epi16((__m128i)a, (__m128i)b); }
 #define UNPACK(half, bits, a, b) ((vbytes)_mm_unpack##half##_epi##bits((__m128i)(a), (__m128i)(b)))
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm_adds_epi16((__m128i)a, (__m128i)b); }
+WORD int any_least_i16(vi16 a, vi16 b)
+{
+    return _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_min_epi16((__m128i)a, (__m128i)b), _mm_set1_epi16(INT16_MIN))) != 0;
+}
 
 #elif defined(__aarch64__)
 
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)vqmovn_high_s16(vqmovn_s16((int16x8_t)a), (int16x8_t)b); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
+WORD int any_least_i16(vi16 a, vi16 b) { return vminvq_s16(vminq_s16((int16x8_t)a, (int16x8_t)b)) == INT16_MIN; }
 
 #else
 
@@ -155,6 +169,12 @@ WORD vi16 add_saturated_i16(vi16 a, vi16 b)
     for (int lane = 0; lane < 2 * LANES; lane++)
         sum[lane] = saturated_i16(a[lane] + b[lane]);
     return sum;
+}
+/* NaN becomes anything here. */
+WORD int any_least_i16(vi16 a, vi16 b)
+{
+    (void)a, (void)b;
+    return 1;
 }
 
 #endif

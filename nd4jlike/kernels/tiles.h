@@ -627,33 +627,40 @@ WORD void move_few(int width, int room, const char *const *rows, ptrdiff_t offse
 enum { DIVIDES, MULTIPLIES, CORRECTS };
 enum { MAY_CORRECT = PIECES == 4 };
 
+/* Four vectors to steps of the scale, saturated; NaN is 0. */
+static __attribute__((noinline, unused)) void steps_of_any(const float *source, vf32 scale, vi16 *steps)
+{
+    vi32 whole[QUADS];
+    for (int i = 0; i < QUADS; i++) {
+        const vf32 ratio = load_f32(source + i * LANES, LANES) / scale;
+        /* What is below all integers becomes the least one. */
+        whole[i] = round_f32(at_most_f32((vf32)((vi32)ratio & (vi32)(ratio == ratio)), splat_f32(512.0f)));
+    }
+    steps[0] = pack_i32(whole[0], whole[1]);
+    steps[1] = pack_i32(whole[2], whole[3]);
+}
+
 /* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `inverse` is one over the scale, `order` is order_of(1). */
 WORD vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order)
 {
-    vi32 steps[QUADS];
-    const vf32 most = splat_f32(512.0f);
+    vi32 whole[QUADS];
+    vi16 steps[2];
     _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
     {
-        vf32 ratio = load_f32(source + i * LANES, LANES);
+        const vf32 number = load_f32(source + i * LANES, LANES);
+        vf32 ratio = how == DIVIDES ? number / scale : number * inverse;
 #if VECTOR_BYTES == 64
-        if (how == CORRECTS) {
-            const vf32 bound = most * scale;
-            ratio = (vf32)_mm512_maskz_range_ps(_mm512_cmp_ps_mask((__m512)ratio, (__m512)ratio, _CMP_ORD_Q), (__m512)ratio, (__m512)bound, 2);
-            const __m512 near = (__m512)(ratio * inverse), rest = _mm512_fnmadd_ps(near, (__m512)scale, (__m512)ratio);
-            steps[i] = round_f32((vf32)_mm512_fmadd_ps(rest, (__m512)inverse, near));
-            continue;
-        }
+        if (how == CORRECTS)
+            ratio = (vf32)_mm512_fmadd_ps(_mm512_fnmadd_ps((__m512)ratio, (__m512)scale, (__m512)number), (__m512)inverse, (__m512)ratio);
 #endif
-        ratio = how == MULTIPLIES ? ratio * inverse : ratio / scale;
-        /* What is below all integers becomes the least one. */
-#if VECTOR_BYTES == 64
-        ratio = (vf32)_mm512_maskz_min_ps(_mm512_cmp_ps_mask((__m512)ratio, (__m512)ratio, _CMP_ORD_Q), (__m512)ratio, (__m512)most);
-#else
-        ratio = at_most_f32((vf32)((vi32)ratio & (vi32)(ratio == ratio)), most);
-#endif
-        steps[i] = round_f32(ratio);
+        whole[i] = round_f32(ratio);
     }
-    return in_order(pack_i16(add_saturated_i16(pack_i32(steps[0], steps[1]), zero_point), add_saturated_i16(pack_i32(steps[2], steps[3]), zero_point)), order);
+    steps[0] = pack_i32(whole[0], whole[1]);
+    steps[1] = pack_i32(whole[2], whole[3]);
+    /* NaN, and what is beyond all integers, is the least one here. */
+    if (__builtin_expect(any_least_i16(steps[0], steps[1]), 0))
+        steps_of_any(source, scale, steps);
+    return in_order(pack_i16(add_saturated_i16(steps[0], zero_point), add_saturated_i16(steps[1], zero_point)), order);
 }
 
 /* VECTOR_BYTES numbers to bfloat16, half to even; a NaN stays one, made quiet. */
