@@ -1,4 +1,4 @@
-"""Reorders beside memcpy, NumPy and oneDNN, on one thread: the same two buffers, outputs compared first, candidates in turns, medians.
+"""Reorders beside memcpy, NumPy and oneDNN, on one thread: the same two buffers, outputs compared first, candidates in random turns, medians.
 
 python benchmarks/bench_reorder.py [--check] [--dtype float32,int8] [--sizes L2,L3,memory,odd,small] [--moves nchw:nhwc,..] [--onednn PATH] [--isa NAME]
 
@@ -10,6 +10,7 @@ interface where libdnnl is found, kept to one thread by OMP_NUM_THREADS.
 import argparse
 import ctypes
 import os
+import random
 import statistics
 import sys
 import time
@@ -114,28 +115,33 @@ def median_times(calls, rounds):
         start = time.perf_counter()
         call()
         repeats.append(max(1, int(2e-4 / (time.perf_counter() - start))))
+    order = list(range(len(calls)))
+    shuffle = random.Random(0).shuffle
     for _ in range(rounds):
-        for call, repeat, found in zip(calls, repeats, times, strict=True):
+        # None finds what the same other one left in the caches each time.
+        shuffle(order)
+        for i in order:
+            call, repeat = calls[i], repeats[i]
             start = time.perf_counter()
             for _ in range(repeat):
                 call()
-            found.append((time.perf_counter() - start) / repeat)
+            times[i].append((time.perf_counter() - start) / repeat)
     return [statistics.median(found) for found in times]
 
 
 def row(shape, dtype, move, onednn, isa, check):
     """Measure one move; returns the line of the table."""
     one, other = move.split(":")
-    x, y = (nd.NdArray(nd.ShapeDescriptor.from_tag(shape, tag, dtype)) for tag in (one, other))
+    layouts = [nd.ShapeDescriptor.from_tag(shape, tag, dtype) for tag in (one, other)]
+    size = max(layout.allocLength() * layout.itemsize for layout in layouts)
+    # Both as large as the larger one: memcpy moves the same memory.
+    memory = [np.frombuffer(nd.zeros((size,), "uint8").buffer, np.uint8) for _ in layouts]
+    x, y = (nd.NdArray(layout, bytes_[: layout.allocLength() * layout.itemsize]) for layout, bytes_ in zip(layouts, memory, strict=True))
     values = np.random.default_rng(0).integers(-100, 100, shape).astype(dtype)
     x[...] = values
-    size = max(x.buffer.nbytes, y.buffer.nbytes)
-    spare = (ctypes.c_char * (2 * size + 128)).from_buffer(bytearray(2 * size + 128)) if x.buffer.nbytes != y.buffer.nbytes else None
-    first = ctypes.addressof(spare) if spare else x.buffer.address
-    second = first + size + 64 if spare else y.buffer.address
     names = ["nd4jlike", "memcpy", "numpy"] + (["onednn"] if onednn else [])
     copy = ctypes.memmove
-    calls = [lambda: nd.reorder(x, other, out=y, isa=isa), lambda: copy(second, first, size), numpy_copy(one, other, x, y)]
+    calls = [lambda: nd.reorder(x, other, out=y, isa=isa), lambda: copy(y.buffer.address, x.buffer.address, size), numpy_copy(one, other, x, y)]
     if onednn:
         calls.append(onednn.reorder(shape, dtype, one, other, x, y))
     cells = np.frombuffer(y.buffer, f"u{y.itemsize}")
