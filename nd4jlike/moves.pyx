@@ -34,7 +34,7 @@ cdef enum:
     # A part of a second-level cache, with which it has room for what is fetched meanwhile; a half or a quarter of it for columns of less, or more, than 1 KB.
     THIN_BYTES = 1 << 16
     SHORT_BYTES = 1 << 10
-    # Steps of so many bytes are gone over several times.
+    # Steps of so many bytes, or as many as that of short ones, are gone over several times.
     SHARED_BYTES = 1 << 14
     # Half a second-level cache that has room for two strips of each end; half of one that has room for a part of one.
     DEEP_BYTES = 1 << 20
@@ -765,38 +765,87 @@ cdef void plan_all(Plan *plan, const Layout *source_layout, const Layout *target
     plan_box(plan, source_layout, target_layout, &box, target_layout.block_count > 0)
 
 
-cdef Py_ssize_t steps_shared(const Plan *plan) noexcept nogil:
-    """Steps of the slowest loop where all nests have the same one, around what a kernel takes along it; else 1."""
+cdef bint shared_loop(const Plan *plan, bint short_steps, int *places) noexcept nogil:
+    """Find the loop of the largest steps that all nests have, and in whose steps they lie between each other: where it is in each of them."""
+    cdef const Nest *first = &plan.nests[0]
     cdef const Nest *nest
     cdef const Loop *loop
-    cdef const Loop *first = &plan.nests[0].loops[0]
+    cdef const Loop *other
+    cdef int found[PLANNED_NESTS]
+    cdef Py_ssize_t largest = 0, step
+    cdef int place, i, k
+    for place in range(first.depth):
+        loop = &first.loops[place]
+        step = max(size_of(loop.source), loop.target)
+        if step <= largest or loop.extent == 1 or loop.room > loop.extent:
+            continue
+        # Shorter cells, and steps of more lines, gain less than it costs.
+        if step < SHARED_BYTES and (step > 2 * LINE or first.width < LINE // 2 or not short_steps):
+            continue
+        found[0] = place
+        for i in range(1, plan.count):
+            nest = &plan.nests[i]
+            found[i] = -1
+            for k in range(nest.depth):
+                other = &nest.loops[k]
+                if (other.extent == loop.extent == other.room and other.target == loop.target and (other.source == loop.source or nest.filling)
+                        and (size_of(nest.target - first.target) < loop.target
+                             or (not nest.filling and size_of(nest.source - first.source) < size_of(loop.source)))):
+                    found[i] = k
+            if found[i] < 0:
+                break
+        else:
+            largest = step
+            for i in range(plan.count):
+                places[i] = found[i]
+    return largest > 0
+
+
+cdef void together(const Ends *ends, Plan *plan) noexcept nogil:
+    """Run all nests, a part of the steps they share at a time: what one of them leaves in the caches the next one finds there."""
+    cdef int places[PLANNED_NESTS]
+    cdef Loop loop
+    cdef Nest *nest
+    cdef Py_ssize_t done = 0, each, count
     cdef int i
+    # With vectors of 16 bytes it costs a tenth.
+    if not shared_loop(plan, ends.table.vector_bytes > 16, places):
+        for i in range(plan.count):
+            perform(ends, &plan.nests[i])
+        return
+    loop = plan.nests[0].loops[places[0]]
+    each = max(1, SHARED_BYTES // max(size_of(loop.source), loop.target) // 16 * 16)
+    while done < loop.extent:
+        count = min(each, loop.extent - done)
+        for i in range(plan.count):
+            plan.nests[i].loops[places[i]].extent = plan.nests[i].loops[places[i]].room = count
+        if count == 1:
+            together(ends, plan)
+        else:
+            for i in range(plan.count):
+                perform(ends, &plan.nests[i])
+        for i in range(plan.count):
+            nest = &plan.nests[i]
+            nest.source += count * nest.loops[places[i]].source
+            nest.target += count * loop.target
+        done += count
     for i in range(plan.count):
         nest = &plan.nests[i]
-        loop = &nest.loops[0]
-        if nest.depth == 0 or nest.fast == 0 or loop.extent != first.extent or loop.room != loop.extent or loop.target != first.target:
-            return 1
-        if max(size_of(loop.source), loop.target) < SHARED_BYTES:
-            return 1
-    return first.extent if plan.count > 1 else 1
+        nest.source -= loop.extent * nest.loops[places[i]].source
+        nest.target -= loop.extent * loop.target
+        nest.loops[places[i]].extent = nest.loops[places[i]].room = loop.extent
 
 
 cdef void follow(const Plan *plan, const MoveTable *table, const char *source, char *target, const Fill *fill, const Change *change) noexcept nogil:
     cdef Ends ends = Ends(table, source, target, fill, plan.bytes, change)
-    cdef Nest nest
-    cdef Py_ssize_t step, steps = steps_shared(plan) if plan.bytes > choices.near // 2 else 1
+    cdef Plan parts
     cdef int i
-    for step in range(steps):
-        # What one nest leaves in the caches the next one finds there.
+    if plan.count > 1 and plan.bytes > SCATTERED_BYTES:
+        parts = plan[0]
+        together(&ends, &parts)
+    else:
         for i in range(plan.count):
-            if steps == 1:
-                perform(&ends, &plan.nests[i])
-            else:
-                nest = plan.nests[i]
-                nest.source += step * nest.loops[0].source
-                nest.target += step * nest.loops[0].target
-                nest.loops[0].extent = nest.loops[0].room = 1
-                perform(&ends, &nest)
+            perform(&ends, &plan.nests[i])
 
 
 cdef void move(const MoveTable *table, const Layout *source_layout, const char *source, const Layout *target_layout, char *target, const Box *box,

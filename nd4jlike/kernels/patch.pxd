@@ -62,6 +62,7 @@ cdef enum:
 # Exported by every _reorder_<isa> module as a capsule named KERNEL_TABLE.
 cdef struct MoveTable:
     const char *isa
+    int vector_bytes
     # By the logarithm of the width of a cell: 1, 2, 4, 8 bytes.
     void (*turn[WIDTHS])(const Patch *patch) noexcept nogil
     void (*copy)(const Runs *runs) noexcept nogil

@@ -40,7 +40,7 @@ cdef void settle() noexcept nogil:
 
 cdef object export(const char *isa):
     """The capsule of this module's table; `isa` is a literal."""
-    table.isa = isa
+    table.isa, table.vector_bytes = isa, VECTOR_BYTES
     table.turn[0], table.turn[1], table.turn[2], table.turn[3] = turn_1, turn_2, turn_4, turn_8
     table.copy, table.settle, table.convert = copy, settle, convert
     converters[TO_HALF], converters[FROM_HALF] = to_half, from_half
