@@ -86,6 +86,8 @@ cdef struct Choices:
     Py_ssize_t followed
     # Columns that share lines are written so many lines of rows at a time.
     int shared_lines
+    # Two blocks of 8 rows of whole lines are written by turns.
+    bint two_blocks
 
 
 cdef Choices choices
@@ -108,6 +110,7 @@ cdef void choose(Py_ssize_t near, Py_ssize_t streamed):
     choices.single_columns = 2 if small else choices.single_rows
     choices.followed = -1 if deep or small else 4 * LINE
     choices.shared_lines = 1 if deep else 4
+    choices.two_blocks = not deep and not small
 
 
 choose(<Py_ssize_t> second_level_bytes() // 2, <Py_ssize_t> last_level_bytes() // 8 * 3)
@@ -510,8 +513,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
     cdef Patch patch
-    cdef int i, size = 0
-    cdef bint apart, scattered, single, far, fetches, reads, writes, staged
+    cdef int i, size = 0, twos = -1
+    cdef bint apart, scattered, single, far, fetches, reads, writes, staged, two
     while 1 << size < nest.width:
         size += 1
     for i in range(nest.depth):
@@ -568,7 +571,18 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     patch.next = patch.fill = NULL
     if down.room > down.extent:
         patch.fill = <const char *> ends.fill.cells
+    patch.other_source = patch.other_target = 0
+    if choices.two_blocks and far and not patch.stream and nest.width == 4 and (down.source | across.extent * nest.width) % LINE == 0:
+        # 16 rows, which must not share the sets of a first-level cache.
+        if down.extent == down.room == 8 and across.target == 8 * nest.width and down.source % (PAGE // 2):
+            for i in range(nest.depth - 1):
+                if i != nest.fast:
+                    twos = i
     while True:
+        two = twos >= 0 and index[twos] + 1 < nest.loops[twos].extent
+        if twos >= 0:
+            patch.other_source = nest.loops[twos].source if two else 0
+            patch.other_target = nest.loops[twos].target
         row = 0
         while row < down.extent:
             patch.rows = min(squares.rows, down.extent - row)
@@ -592,6 +606,8 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
                     ends.table.turn[size](&patch)
                 column += patch.columns
             row += patch.rows
+        if two:
+            advance(nest, index, nest.fast, nest.depth - 1, &source, &target)
         if not advance(nest, index, nest.fast, nest.depth - 1, &source, &target):
             break
     if patch.stream:

@@ -184,6 +184,20 @@ def test_d1_strips(isa, width, machine):
                 assert (nd.reorder(x, tags_[1], isa=isa).to_numpy() == values).all(), (tags_, shape)
 
 
+@every_isa
+def test_d1_blocks_together(isa):
+    """D1: any descriptor to any other, where two blocks of planes are written by turns, one left over or not, and where runs and their tails share pixels."""
+    with caches(1 << 19, 1 << 30):
+        for shape in ((1, 48, 3216), (2, 40, 3216), (1, 43, 4032), (3, 9, 2745), (1, 17, 2745), (1, 25, 999)):
+            values = np.random.default_rng(0).integers(1, 1 << 32, shape, np.uint32)
+            for tags_ in permutations(("abc", "acb", "aBc8b", "aBc16b"), 2):
+                x = nd.NdArray(nd.ShapeDescriptor.from_tag(shape, tags_[0], values.dtype))
+                x[...] = values
+                y = noise(nd.ShapeDescriptor.from_tag(shape, tags_[1], values.dtype))
+                assert (nd.reorder(x, tags_[1], out=y, isa=isa, padding_value=0).to_numpy() == values).all(), (tags_, shape)
+                assert np.count_nonzero(np.frombuffer(y.buffer, np.uint32)) == values.size, (tags_, shape)
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @every_isa
 def test_d1_whole_pages(isa, width):

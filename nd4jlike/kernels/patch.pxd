@@ -23,6 +23,8 @@ cdef struct Patch:
     Py_ssize_t ahead_row, ahead_step
     # Lines that squares fetch into a second-level cache, one after the other, a line for each of their rows; NULL: none.
     const char *next
+    # How far away the source and the target of another patch are that squares of blocks go by turns with, if their columns are whole lines; 0: there is none.
+    Py_ssize_t other_source, other_target
 
 
 # Runs of `bytes` bytes: run (i, j) lies at source + i*source_outer + j*source_inner.

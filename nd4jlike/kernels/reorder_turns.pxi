@@ -183,11 +183,17 @@ cdef inline void turn_one(const Patch *patch, Py_ssize_t row, const cell *kind) 
 cdef inline void turn_block(const Patch *patch, int rows, bint stream, const cell *kind) noexcept nogil:
     """All columns of so many rows, a constant, columns next to each other; `kind` is not read."""
     cdef Py_ssize_t width = sizeof(cell), line = LINE_BYTES // sizeof(cell), column = 0, row = 0
+    cdef int groups = PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1, i
     cdef const char *source = patch.source
     cdef char *target = patch.target
-    cdef int i
     while column + line <= patch.columns:
-        if patch.ahead_source:
+        if sizeof(cell) == 4 and rows == 8 and not stream and patch.other_source:
+            # Twice as many streams, which need no help.
+            move_square(
+                sizeof(cell), rows, LINE_BYTES, False, source + patch.other_source, patch.row, target + patch.other_target,
+                rows * <Py_ssize_t> sizeof(cell),
+            )
+        elif patch.ahead_source:
             for i in range(rows):
                 touch(source + i * patch.row + patch.ahead_source)
                 if not stream:
@@ -197,8 +203,8 @@ cdef inline void turn_block(const Patch *patch, int rows, bint stream, const cel
         target += rows * LINE_BYTES
         column += line
     while column < patch.columns and row < rows:
-        turn_edge(patch, row, column, patch.columns, PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1, kind)
-        row += PIECE // width * (PIECES if rows * width > PIECE * HALF_PIECES else HALF_PIECES if rows * width > PIECE else 1)
+        turn_edge(patch, row, column, patch.columns, groups, kind)
+        row += PIECE // width * groups
 
 
 cdef inline void turn_few(const Patch *patch, int room, const cell *kind) noexcept nogil:
