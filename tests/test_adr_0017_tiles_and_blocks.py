@@ -553,7 +553,7 @@ def ways(count):
 def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels, pitch, scratch):
     """D10: undilated filters of 2x2 and more are computed in scratch (of two sets the inputs alone), or output by output. The bits do not depend on it."""
     for size, kernel, stride, dilation in (
-        ((7, 7), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 1, 1),
+        ((7, 6), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 2, 1),
         ((7, 9), (3, 3), 2, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
         ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),
     ):  # fmt: skip
@@ -568,10 +568,12 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 got.append(out.tobytes())
                 few = count == 8 and scratch and dilation == 1 and min(kernel) > 1
                 two = pitch == 512
-                by_output = few and two and stride == 2
-                copied = few and not by_output and not (two and (stride > 1 or LANES.get(isa, 16) == 16))
-                copied = copied and not (size[1] == 14 and LANES.get(isa, 16) == 16)
+                wide = LANES.get(isa, 16) == 16
+                by_rows = few and wide and kernel == (3, 3) and size[1] > 9 and (stride == 2 or not two)
+                by_output = few and two and stride == 2 and not by_rows
+                copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide))
                 assert ("copied into scratch" in plan.explain()) == copied
+                assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
                 assert ("output by output" in plan.explain()) == by_output
         assert got[0] == got[1]
 
@@ -584,6 +586,45 @@ def within_page(values, at, pitch):
     copy = np.lib.stride_tricks.as_strided(memory[skip:], values.shape, [values.itemsize * n for n in (height * width * pitch, width * pitch, pitch, 1)])
     copy[...] = values
     return copy, memory
+
+
+@every_isa
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [1024, 1000, 136, 20, 16, 10])
+def test_d10_rows_of_inputs(isa, stride, channels):
+    """D10: centred 3x3 filters with 7 outputs and more in a row, with vectors of 64 bytes: row of inputs by row of inputs. The bits do not depend on it."""
+    weights, bias = (random(shape, i) for i, shape in enumerate(((3, 3, channels, 1), (channels,))))
+    pitch = 1024 if stride == 1 else 512 * -(-channels // 512)
+    for (height, outputs), padding, (at, ahead) in product(
+        ((1, 7), (2, 8), (3, 16), (6, 7), (7, 13)), ("same", "valid", ((1, 0), (0, 1)), (2, 2)), ((0, 0), (16, 0), (16, 64), (48, -32), (4, 272))
+    ):
+        if height < {"valid": 3, ((1, 0), (0, 1)): 2}.get(padding, 1):
+            continue
+        values = random((1, height, outputs * stride + (0 if padding == "same" else 2), channels), 3)
+        got = []
+        for count in (12, 8):
+            with ways(count):
+                plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=padding, activation="relu6", isa=isa)
+                given, _ = within_page(values, at, pitch)
+                shape = plan.output_descriptor(nd.asarray(given)).shape
+                out, memory = within_page(np.zeros(shape, np.float32), 512 + at + ahead, pitch)
+                untouched = np.isnan(memory)
+                plan(given, out)
+                assert (np.isnan(memory) == untouched).all()
+                got.append(out.tobytes())
+                centred = padding != (2, 2)
+                assert ("row of inputs by row of inputs" in plan.explain()) == (count == 8 and LANES.get(isa, 16) == 16 and centred and channels != 10)
+        assert got[0] == got[1]
+
+
+@every_isa
+def test_d10_threads_share_rows_of_outputs(isa):
+    """D10: row of inputs by row of inputs; rows of outputs that two threads compute reach the same ones."""
+    values, weights = random((3, 17, 15, 1024), 1), random((3, 3, 1024, 1), 2)
+    with ways(8):
+        for stride in (1, 2):
+            one, more = (nd.DepthwiseConv2d(weights, stride=stride, threads=threads, isa=isa)(values) for threads in (1, 5))
+            assert one.tobytes() == more.tobytes()
 
 
 @every_isa

@@ -549,6 +549,9 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     if prepare_rows(&rows, problem):
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
+        if VECTOR_BYTES == 64:
+            if rows.running != NULL:
+                return b"in place, row of inputs by row of inputs"
         if rows.pixel:
             return b"in place, output by output"
         if rows.image:

@@ -4,6 +4,8 @@
 # beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
 # Here is what a call is computed by; depthwise_rows.pxi walks.
 
+from libc.stdint cimport uintptr_t
+
 cdef extern from "taps.h" nogil:
     const int NARROW_TILE
     const int SPLIT_TILE
@@ -14,6 +16,13 @@ cdef extern from "taps.h" nogil:
     const int TILE_STRIDES
     ctypedef struct Range:
         int begin, end
+    ctypedef struct Running:
+        const vf32 *first
+        char *sums
+        Py_ssize_t next
+        unsigned int present, begins, ends
+        Py_ssize_t held[8]
+        Py_ssize_t y[8]
     ctypedef struct Tile:
         Py_ssize_t x_row, x_column, y_row, y_column, x_output
         Range upper, both, lower
@@ -26,6 +35,7 @@ cdef extern from "taps.h" nogil:
         Py_ssize_t next_x, next_y
         int new_rows, new_columns, next_rows, next_columns
         const vi32 *picked
+        const Running *running
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
@@ -49,8 +59,8 @@ cdef extern from "taps.h" nogil:
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
     const OneTile small_tiles[2]
+    const OneTile running_tiles[8][3]
     const bint DOUBLES
-    const int PAGE
     const int DELAYED_PERIOD
     const OneTile general_tiles[4][2][13]
     int where_of(const Tile *tile, int columns)
@@ -90,6 +100,12 @@ cdef enum:
     # Outputs for which a second plan pays: where parts of vectors are stored by masks, and elsewhere.
     FOLLOWED_BY_MASKS = 64
     FOLLOWED = 512
+    # Blocks of channels that one row of inputs after another adds to, whose sums, of so many rows of outputs, stay in a first-level cache; those of a row
+    # begin behind those of the row before, in the same places of a page: far enough for the loads of one not to wait for the stores of the other.
+    RUNNING_BLOCKS = 8
+    RUNNING_ROWS = 3
+    PAGE_BYTES = 4096
+    RUNNING_PITCH = PAGE_BYTES + 192
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -124,6 +140,8 @@ cdef struct Rows:
     bint beside
     # Whether an output, its channels in a row, is a tile; whether tiles have one row.
     bint pixel, single
+    # Rows of inputs one by one, with sums that wait; NULL: none.
+    OneTile running
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
     const OneTile *line
     int columns
@@ -206,12 +224,27 @@ cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
     return number & -number
 
 
+cdef bint runs_sums(const Problem *problem) noexcept nogil:
+    """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that tiles find nothing there that they share, nor what is fetched
+    ahead for the next block, and each input is better loaded once: one set, or two where there is a step."""
+    cdef Line down, across
+    if VECTOR_BYTES < 64 or problem.sets == 0 or problem.sets > max(problem.stride_height, problem.stride_width):
+        return False
+    down = line_of(problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height, 0, 0, 0)
+    across = line_of(problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width, 0, 0, 0)
+    return (
+        problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
+        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES and down.phases == across.phases == 1
+        and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES and running_tiles[across.taps][across.step] != NULL
+        and across.outputs >= WIDE_TILE and is_centred(&down) and is_centred(&across)
+    )
+
+
 cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
-    cdef bint steps = problem.stride_height * problem.stride_width > 1, square = problem.kernel_height == problem.kernel_width == 3
+    cdef bint steps = problem.stride_height * problem.stride_width > 1
     return (
-        ((problem.sets == 1 and (VECTOR_BYTES < 64 or steps or not square or problem.out_width < 2 * WIDE_TILE))
-         or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps))
+        (problem.sets == 1 or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps)) and not runs_sums(problem)
         and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
@@ -327,6 +360,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     # Nor do tiles find what they share in the first-level cache where all of it falls into two sets.
     if problem.sets == 2 and problem.element == FLOAT32 and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3:
         job.pixel = not (job.spread or swapped or problem.x_block or problem.y_block)
+    job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
+    if job.running != NULL:
+        job.pixel, job.wide = False, True
+        job.columns = WIDE_TILE
     if job.pixel:
         job.single, job.columns, job.tiles = True, 1, &pixel_tiles[job.across.taps][0]
     elif general or job.single:

@@ -147,6 +147,58 @@ cdef Py_ssize_t run_beside(
     return stop
 
 
+cdef inline void find_running(const Line *down, Running *running, Py_ssize_t row, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Which of the output rows begin to end an input row reaches."""
+    cdef Py_ssize_t output = (row + down.pad) // down.stride, tap = (row + down.pad) % down.stride
+    running.present = running.begins = running.ends = 0
+    while tap < down.taps:
+        if begin <= output < end:
+            running.present |= 1 << tap
+            if row == 0 or tap == 0:
+                running.begins |= 1 << tap
+            if row == down.extent - 1 or tap == down.taps - 1:
+                running.ends |= 1 << tap
+            running.held[tap] = output % RUNNING_ROWS * RUNNING_PITCH
+            running.y[tap] = output * down.y
+        tap += down.stride
+        output -= 1
+
+
+cdef void run_sums(
+    const Rows *job, Tile *tile, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last, by rows of inputs."""
+    cdef const Line *down = &job.down
+    cdef Py_ssize_t phase = 0, done = 0, found, block, column, row, i
+    cdef Py_ssize_t top = max(0, begin * down.stride - down.pad), bottom = min(down.extent, (end - 1) * down.stride - down.pad + down.taps)
+    cdef const char *source
+    # With room to begin where in a page the inputs of a chunk end.
+    cdef char sums[PAGE_BYTES + RUNNING_ROWS * RUNNING_PITCH]
+    cdef Place places[PLACES]
+    cdef Running running
+    running.next = RUNNING_BLOCKS * VECTOR_BYTES
+    tile.running = &running
+    while True:
+        found = find_places(job, tile, &places[0], first, last, &phase, &done)
+        if found == 0:
+            return
+        block = 0
+        while block < job.blocks:
+            running.first = blocks + block * job.block_vectors
+            for i in range(found):
+                for column in range(places[i].count):
+                    source = x + (places[i].x + column * WIDE_TILE * tile.x_output)
+                    running.sums = &sums[0] + ((<uintptr_t> source + block * tile.x_block - tile.back + running.next - <uintptr_t> &sums[0]) & (PAGE_BYTES - 1))
+                    for row in range(top, bottom):
+                        find_running(down, &running, row, begin, end)
+                        tile.outside = places[i].outside
+                        run_tiles(
+                            tile, job.running, blocks, block, min(block + RUNNING_BLOCKS, job.blocks), 1, WIDE_TILE,
+                            source + row * down.x, y + (places[i].y + column * WIDE_TILE * tile.y_column),
+                        )
+            block += RUNNING_BLOCKS
+
+
 cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
     if VECTOR_BYTES == 64 and job.itemsize < 8:
@@ -156,8 +208,13 @@ cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_
 
 cdef inline Py_ssize_t period_of(const Rows *job) noexcept nogil:
     """Tile.period."""
-    cdef Py_ssize_t period = lowest_bit(PAGE | job.across.x | job.across.y | job.down.x | job.down.y)
+    cdef Py_ssize_t period = lowest_bit(PAGE_BYTES | job.across.x | job.across.y | job.down.x | job.down.y)
     return period if period >= DELAYED_PERIOD and not (job.spread or job.x_vectors or job.y_vectors) else 0
+
+
+cdef inline bint waits_for_itself(Py_ssize_t period, const char *x, const char *y) noexcept nogil:
+    """Whether a block's loads wait for the stores of the same block (Tile.period): those are at their place, or within a line of it."""
+    return period != 0 and ((y - x + LINE_BYTES - 1) & (period - 1)) < 2 * LINE_BYTES - 1
 
 
 cdef void run_image(
@@ -215,7 +272,11 @@ cdef void run_image(
         tile.new_columns, tile.next_columns = job.columns * tile.stride, job.columns
         tile.next_x = (down.taps - down.step) * tile.x_row + (tile.new_columns + across.taps - across.step) * tile.x_column
         tile.next_y = job.columns * tile.y_column
-    if job.image and end - begin == WIDE_TILE:
+    if VECTOR_BYTES == 64:
+        if job.running != NULL:
+            run_sums(job, &tile, blocks, x, y, begin, end, first, last)
+            return
+    if job.image and end - begin == WIDE_TILE and not waits_for_itself(tile.period, x, y):
         x -= down.pad * down.x + across.pad * across.x
         while block < job.blocks:
             run_tiles(

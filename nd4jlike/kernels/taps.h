@@ -21,6 +21,16 @@ typedef struct {
     int begin, end;
 } Range;
 
+/* What one row of inputs adds to, in blocks from `first` on. By tap: whether there is a row of outputs, whether it begins and ends with this row of inputs,
+ * and, in bytes, where its sums wait and where it is stored. Sums of an output wait side by side, those of the next one `next` bytes behind. */
+typedef struct {
+    const vf32 *first;
+    char *sums;
+    ptrdiff_t next;
+    unsigned present, begins, ends;
+    ptrdiff_t held[TILE_TAPS], y[TILE_TAPS];
+} Running;
+
 typedef struct {
     /* Bytes. */
     ptrdiff_t x_row, x_column, y_row, y_column;
@@ -53,6 +63,8 @@ typedef struct {
     int new_rows, new_columns, next_rows, next_columns;
     /* Of planes that are pixels, with a stride: the inputs of the lanes in two vectors. */
     const vi32 *picked;
+    /* Of a running tile. */
+    const Running *running;
 } Tile;
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
@@ -432,6 +444,83 @@ enum { JOINED_BLOCKS = 6 };
             y += tile->y_block; \
         } while (--count); \
     }
+
+/* One row of inputs, for all rows of outputs that it reaches: sums that are not complete wait in memory, so that each input is loaded once, and those of a pixel
+ * one after the other. */
+WORD void running_tile(
+    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int stride, const int columns)
+{
+    const Running *running = tile->running;
+    const int last = (columns - 1) * stride + taps - 1;
+    const unsigned long long outside = tile->outside;
+    const Steps steps = steps_of(tile->x_column), next = steps_of(running->next);
+    const ptrdiff_t step = tile->block_vectors < 0 ? -VECTOR_BYTES : VECTOR_BYTES;
+    char *sums = running->sums + (block - running->first) / tile->block_vectors * step;
+    do {
+        vf32 cells[2 * WIDE_TILE + 1];
+        const char *from = x;
+#pragma GCC unroll 32
+        for (int column = 0; column <= last; column++) {
+            const char *cell = step_to(&from, steps, column);
+            if (!may_be_outside(EDGES, column, taps, last) || !(outside >> column & 1))
+                cells[column] = *(const vf32 *)cell;
+        }
+#pragma GCC unroll 8
+        for (int tap = 0; tap < taps; tap++) {
+            vf32 row[WIDE_TILE];
+            char *held = sums + running->held[tap];
+            if (!(running->present >> tap & 1))
+                continue;
+            from = held;
+            if (running->begins >> tap & 1)
+#pragma GCC unroll 8
+                for (int output = 0; output < columns; output++)
+                    row[output] = block[0];
+            else
+#pragma GCC unroll 8
+                for (int output = 0; output < columns; output++)
+                    row[output] = *(const vf32 *)step_to(&from, next, output);
+#pragma GCC unroll 32
+            for (int column = 0; column <= last; column++) {
+                if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
+                    continue;
+#pragma GCC unroll 8
+                for (int output = 0; output < columns; output++) {
+                    const int across = column - output * stride;
+                    if (across >= 0 && across < taps)
+                        row[output] += cells[column] * block[1 + tap * taps + across];
+                }
+            }
+            from = held;
+            if (running->ends >> tap & 1)
+                store_outputs(y + running->y[tap], row, tile, lanes, 1, 1, columns, EDGES, FLOAT32);
+            else
+#pragma GCC unroll 8
+                for (int output = 0; output < columns; output++)
+                    *(vf32 *)step_to(&from, next, output) = row[output];
+        }
+        block += tile->block_vectors;
+        x += tile->x_block;
+        y += tile->y_block;
+        sums += step;
+    } while (--count);
+}
+
+#define RUNNING_TILE(taps, stride) \
+    static void running_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        running_tile(tile, block, x, y, lanes, count, taps, stride, WIDE_TILE); \
+    }
+#if VECTOR_BYTES == 64
+RUNNING_TILE(3, 1)
+RUNNING_TILE(3, 2)
+#endif
+/* By taps and stride. */
+static const OneTile running_tiles[TILE_TAPS][TILE_STRIDES] = {
+#if VECTOR_BYTES == 64
+    [3] = {[1] = running_3_1, [2] = running_3_2},
+#endif
+};
 
 /* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles; narrow tall ones by SPLIT_TILE columns. */
 enum {
