@@ -308,10 +308,11 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return prepare_apart(job, problem)
     if job.wide and not (problem.kernel_height == 3 and problem.kernel_width == 3):
         return False
-    if problem.kernel_height == 1 or problem.kernel_width == 1:
+    # Where a pair is a cell, filters of one column are a loop over pairs, but for images of a column.
+    if problem.kernel_height == 1 or (problem.kernel_width == 1 and (WINDOWS or not prepare_loops(job, problem))):
         return prepare_lines(job, problem)
     if not WINDOWS:
-        return prepare_loops(job, problem)
+        return problem.kernel_width == 1 or prepare_loops(job, problem)
     # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
     if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
         return False
@@ -423,7 +424,7 @@ cdef void pack_pairs(
         wide = 0
         # Windows alone know it.
         rounded = problem.output_zero_point > -128 and job.window
-        split = FUSED and problem.rounding == 0 and (WINDOWS or job.cells > 0)
+        split = FUSED and problem.rounding == 0
         by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES

@@ -205,12 +205,12 @@ static __attribute__((noinline, noclone)) void pairs_otherwise(const PairsStrip 
     }
 }
 
-/* Sums of one of the QUADS, of `outputs` outputs, to their bits, whose low words are results: by a line, a scale or, with WINDOWS, two lines. */
+/* Sums of one of the QUADS, of `outputs` outputs, to their bits, whose low words are results: by a line, a scale or two lines. */
 WORD void pairs_rescale(vi32 *sums, const vi32 *block, const int quad, const int outputs)
 {
     const vf32 *constants = (const vf32 *)block + quad, scale = constants[QUADS * PAIRS_SCALE], offset = constants[QUADS * PAIRS_OFFSET];
     const int scaled = *(const int *)(block + QUADS * PAIRS_SCALED);
-    if (WINDOWS && scaled >= SPLIT) {
+    if (FUSED && scaled >= SPLIT) {
 #pragma GCC unroll 16
         for (int output = 0; output < outputs; output++)
             sums[output] = bits_on_two_lines(
