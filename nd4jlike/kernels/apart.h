@@ -351,8 +351,7 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
     { \
         apart_strip(strip, count, rescaling, square, flip); \
     }
-APART(any, 0, 0)
-APART(unsigned, 0, 1)
+APART(any, 0, strip->flip)
 APART(3, 3, 0)
 APART(5, 5, 0)
 
@@ -360,7 +359,7 @@ APART(5, 5, 0)
     static __attribute__((unused)) void apart_##rescaling(PairsStrip *strip, ptrdiff_t count) \
     { \
         const ptrdiff_t square = strip->taps_across == strip->taps_down ? strip->taps_down : 0; \
-        (strip->flip ? apart_unsigned : square == 3 ? apart_3 : square == 5 ? apart_5 : apart_any)(strip, count, rescaling); \
+        (strip->flip ? apart_any : square == 3 ? apart_3 : square == 5 ? apart_5 : apart_any)(strip, count, rescaling); \
     }
 APART_KERNEL(OTHERWISE)
 #if FUSED

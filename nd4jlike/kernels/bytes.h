@@ -219,7 +219,7 @@ WORD void store_bytes(int8_t *target, vbytes value, ptrdiff_t count)
  * Elsewhere a plane has two rows as int16. put_weights lays four taps out to match, planes `pitch` lanes apart. */
 #if defined(__AVX512VNNI__)
 
-enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1, UNPACKED = 1, OVERLAPS = 0 };
+enum { GROUP = 4, CELL_PLANES = 1, INPUT_OFFSET = 128, UNORDERED = 1, UNPACKED = 1, OVERLAPS = 0, SPLITS = 1 };
 #define WINDOWS 1
 
 WORD void quads_of(vi32 *quads, vbytes a, vbytes b, vbytes c, vbytes d)
@@ -281,6 +281,9 @@ WORD vi32 four_cells(const char *cells) { return (vi32)_mm512_broadcast_i32x4(_m
 /* Runs of 2 bytes in any order. */
 WORD vbytes in_order_of_twos(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi16((__m512i)order, (__m512i)value); }
 
+/* Runs of 2 bytes in any order; then bytes within 16 in any order. */
+WORD vbytes bytes_of_twos(vbytes value, vbytes twos, vbytes bytes) { return (vbytes)_mm512_shuffle_epi8((__m512i)in_order_of_twos(value, twos), (__m512i)bytes); }
+
 /* Two rows, interleaved, in the order of the unpack instructions. Two pairs are joined to the cells of one of the QUADS sums. */
 enum { PAIR_VECTORS = 2 };
 
@@ -314,6 +317,8 @@ WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 #else
 
 enum { GROUP = 4, CELL_PLANES = 2, INPUT_OFFSET = 0, UNORDERED = 0, UNPACKED = VECTOR_BYTES == 32, OVERLAPS = VECTOR_BYTES == 32 };
+/* Whether quads split columns by a step: not where their taps are gathered (gather.h). */
+enum { SPLITS = VECTOR_BYTES != 32 };
 #define WINDOWS 0
 
 WORD void put_weights(int32_t *lane, ptrdiff_t pitch, int a, int b, int c, int d)
@@ -426,6 +431,13 @@ WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_uppe
     }
 }
 #if VECTOR_BYTES == 32
+/* Cells of 16 bytes in any order, or of lanes side by side, whose first row is at `a` and whose second one is at `b`. */
+WORD vi32 pick_bytes(const int8_t *a, const int8_t *b, const vi32 *order, const int beside)
+{
+    const __m128i near = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)a), _mm_loadu_si128((const __m128i *)order));
+    const __m128i far = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));
+    return (vi32)_mm256_cvtepi8_epi16(beside ? far : near);
+}
 WORD __m256i widened_quarters(const int8_t *a, const int8_t *b, int flip)
 {
     const __m128i first = _mm_loadl_epi64((const __m128i *)a), second = _mm_loadl_epi64((const __m128i *)b);

@@ -8,6 +8,7 @@ cdef extern from "bytes.h" nogil:
     const int UNORDERED
     const int UNPACKED
     const int OVERLAPS
+    const int SPLITS
     int unpacked_channel(int quad, int lane)
     const int WINDOWS
     vi16 pack_i32(vi32 a, vi32 b)

@@ -133,7 +133,7 @@ cdef void fill_cells(
     """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
     cdef Py_ssize_t group
     for group in range(job.groups):
-        if job.phases > 1:
+        if SPLITS and job.phases > 1:
             split_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns)
         else:
             fill_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns, channels, blank)

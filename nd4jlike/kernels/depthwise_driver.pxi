@@ -589,6 +589,8 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
     if prepare_pairs(&pairs, problem):
         if pairs.spread:
             return b"four neighbours of a row a product, spread over the filters of a channel"
+        if pairs.gathered:
+            return b"taps of a row gathered, four a product" if WINDOWS else b"taps of a row gathered, two a product"
         if pairs.cells:
             return b"four neighbours along the filter a product"
         if pairs.apart:

@@ -66,7 +66,7 @@ cdef extern from "window.h" nogil:
         Py_ssize_t begin "from"
         Py_ssize_t to, least_first, largest_end, readable
         const signed char *blank
-        char *pairs[8]
+        char *pairs[16]
         Py_ssize_t width, cells, cells_of_one, stride, taps_down, taps_across, stride_down, count, lower, weights
         const char **entries
         Py_ssize_t less
@@ -105,6 +105,10 @@ cdef struct Pairs:
     bint down
     # Whether 3x3 windows slide over the columns, and have weights beyond int8; whether outputs are computed one by one.
     bint window, wide, apart
+    # Whether rows are columns, and columns rows.
+    bint turned
+    # Whether taps of a row are gathered (depthwise_gather.pxi), and whether from bytes side by side.
+    bint gathered, beside
     # Of several filters for a channel (depthwise_spread.pxi): whether lanes repeat four cells, else they pick them; whether outputs are one run; cells of an
     # output in a row; columns whose cells are made together.
     bint spread, fours, flat
@@ -171,7 +175,7 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 
 
 cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
-    if not job.spread:
+    if not job.spread and not job.gathered:
         job.blocks = 2 if job.parts > 2 and VECTOR_BYTES // 4 < problem.channels < VECTOR_BYTES // 2 else divide_up(problem.channels, VECTOR_BYTES)
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES * (2 if job.wide else 1)) + (1 if job.wide else 0)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
@@ -264,8 +268,9 @@ cdef bint prepare_loops(Pairs *job, const Problem *problem) noexcept nogil:
     cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
     job.output_rows = 2 if problem.stride_height == 1 else 1
     job.pairs = (problem.kernel_height + job.output_rows) // 2
+    # Of others of one row or column, lines share more.
     if max(problem.stride_height, job.stride) > 2 or job.pairs > PAIRS:
-        return prepare_apart(job, problem)
+        return problem.kernel_width > 1 and prepare_apart(job, problem)
     if max(problem.stride_height, job.stride) > 1 and (problem.dilation_height > 1 or problem.dilation_width > 1):
         return False
     prepare_parts(job, problem)
@@ -274,7 +279,7 @@ cdef bint prepare_loops(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     most = columns_of_ring(job, problem)
     if most < tile_of(job):
-        return prepare_apart(job, problem)
+        return problem.kernel_width > 1 and prepare_apart(job, problem)
     job.rows = 1
     job.entries = divide_up(job.pairs * job.taps * job.output_rows, CELL_PLANES)
     lay_out_columns(job, problem, most)
@@ -283,16 +288,45 @@ cdef bint prepare_loops(Pairs *job, const Problem *problem) noexcept nogil:
 
 cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
     # First of all: a build without pairs leaves their code out.
     if not BY_PAIRS or (problem.element != INT8 and problem.element != UINT8) or problem.result != QUANTIZED:
         return False
+    cdef Problem turned
+    job.turned = not WINDOWS and problem.kernel_height == 1 and problem.kernel_width > 1
+    if job.turned:
+        # Where a pair is a cell, a filter of one row is one of a column.
+        turned = turned_of(problem)
+        if prepare_side_by_side(job, &turned):
+            return True
+        job.turned = False
+    return prepare_side_by_side(job, problem) or prepare_gathered(job, problem)
+
+
+cdef inline Problem turned_of(const Problem *problem) noexcept nogil:
+    """Of a filter of one row: rows and columns change places."""
+    cdef Problem turned = problem[0]
+    turned.height, turned.width = problem.width, problem.height
+    turned.out_height, turned.out_width = problem.out_width, problem.out_height
+    turned.kernel_height, turned.kernel_width = problem.kernel_width, 1
+    turned.stride_height, turned.stride_width = problem.stride_width, problem.stride_height
+    turned.dilation_height, turned.dilation_width = problem.dilation_width, 1
+    turned.pad_top, turned.pad_left = problem.pad_left, problem.pad_top
+    turned.x_strides[1], turned.x_strides[2] = problem.x_strides[2], problem.x_strides[1]
+    turned.y_strides[1], turned.y_strides[2] = problem.y_strides[2], problem.y_strides[1]
+    turned.halo[0], turned.halo[1], turned.halo[2], turned.halo[3] = problem.halo[2], problem.halo[3], problem.halo[0], problem.halo[1]
+    turned.batch = 1
+    return turned
+
+
+cdef bint prepare_side_by_side(Pairs *job, const Problem *problem) noexcept nogil:
+    """As prepare_pairs, where lanes are channels."""
+    cdef Py_ssize_t outputs = problem.out_width // problem.dilation_width, most
     # Two bytes add up to no more than 254.
     job.wide = WINDOWS and problem.widest_weight > 127
     if job.wide and (problem.multiplier > 1 or problem.widest_weight > 254):
         return False
     job.cells = 0
-    job.spread = job.apart = False
+    job.spread = job.apart = job.gathered = False
     job.between = 0
     job.taps = problem.kernel_width
     job.stride = problem.stride_width
@@ -308,11 +342,12 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         return prepare_apart(job, problem)
     if job.wide and not (problem.kernel_height == 3 and problem.kernel_width == 3):
         return False
-    # Where a pair is a cell, filters of one column are a loop over pairs, but for images of a column.
-    if problem.kernel_height == 1 or (problem.kernel_width == 1 and (WINDOWS or not prepare_loops(job, problem))):
-        return prepare_lines(job, problem)
+    if not WINDOWS and (problem.kernel_height > 1 or problem.kernel_width == 1) and prepare_loops(job, problem):
+        return True
+    if problem.kernel_height == 1 or problem.kernel_width == 1:
+        return not job.turned and prepare_lines(job, problem)
     if not WINDOWS:
-        return problem.kernel_width == 1 or prepare_loops(job, problem)
+        return False
     # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
     if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
         return False
@@ -379,7 +414,7 @@ cdef inline Tap tap_of(const Pairs *job, Py_ssize_t entry, Py_ssize_t row, Py_ss
     """The same of any of them."""
     if job.cells:
         return tap_of_line(job, entry, row, tap)
-    if job.spread:
+    if job.spread or job.gathered:
         return tap_of_spread(job, entry, tap)
     if job.apart:
         return tap_of_output(job, entry, tap)
@@ -408,9 +443,9 @@ cdef void pack_pairs(
     cdef long long reach, least, largest
     cdef float scale
     # Weights of all sums lie together for each entry, of each plane where outputs are computed one by one, or those of all entries for each sum.
-    cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread
+    cdef bint plain = True, small = True, by_scale, rounded, split, by_entry = job.cells > 0 or job.spread or job.gathered
     # What inputs are more than int8 (bytes.h).
-    cdef int offset = INPUT_OFFSET if WINDOWS else -flip_of(problem.element)
+    cdef int offset = INPUT_OFFSET if WINDOWS or job.gathered else -flip_of(problem.element)
     cdef Py_ssize_t pitch = QUADS * LANES if job.apart else LANES
     memset(packed, 0, job.weights)
     memset(tried, 0, sizeof(tried))
@@ -418,6 +453,8 @@ cdef void pack_pairs(
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     if job.spread:
         pack_spread(job, problem, packed)
+    for index in range(job.blocks if GATHERS and job.gathered else 0):
+        gather_block(job, problem, index, <signed char *> (packed + job.weights + ((index + 1) * job.block_vectors - 2) * VECTOR_BYTES))
     for index in range(job.blocks):
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
@@ -438,6 +475,8 @@ cdef void pack_pairs(
             else:
                 place %= VECTOR_BYTES // parts_of(job, problem, index)
             channel = (index * VECTOR_BYTES if job.spread else channel_of_block(job, problem, index)) + place
+            if job.gathered:
+                channel = gathered_channel(job, problem, index, lane % LANES)
             if job.spread and job.flat:
                 channel %= outputs
             if channel >= outputs:
@@ -451,6 +490,8 @@ cdef void pack_pairs(
                 for row in range(job.rows):
                     for tap in range(GROUP):
                         at = tap_of(job, entry, row, tap, quad)
+                        if job.turned:
+                            at = Tap(at.column, at.row)
                         w = tap_weight(problem, weights, at.row, at.column, channel)
                         taps[tap] = min(max(w, -128), 127) if WINDOWS else w
                         rest[tap] = w - taps[tap]
@@ -491,7 +532,13 @@ cdef void pack_pairs(
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
             (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
             w = vectors[QUADS * PAIRS_MULTIPLIER * LANES]
-            if split and problem.output_zero_point > -128 and fit_split(&lines[lane], &below[lane], problem, w, shift, scale, least, largest):
+            # Gathered, channels come again.
+            place = lane % LANES % outputs if outputs < LANES else lane % LANES
+            if job.gathered and place < lane:
+                lines[lane] = lines[place]
+                below[lane] = below[place]
+                scaled |= (scaled & 1) << quad
+            elif split and problem.output_zero_point > -128 and fit_split(&lines[lane], &below[lane], problem, w, shift, scale, least, largest):
                 scaled |= 1 << quad
             elif split or not scaled & 1 << quad:
                 # In a run of outputs channels come again.
@@ -509,7 +556,9 @@ cdef void pack_pairs(
         place = parts_of(job, problem, index)
         kind = HALVES if place == 2 else QUARTERS if place == 4 else WHOLE if (index + 1) * VECTOR_BYTES <= problem.channels else PART
         for row in range(2):
-            if job.spread:
+            if job.gathered:
+                kernels[index + row * job.blocks] = gather_kernel(how, 2 < job.taps <= GROUP, job.beside)
+            elif job.spread:
                 kernels[index + row * job.blocks] = spread_kernel(how, job.fours, job.entries)
             elif job.cells:
                 kernels[index + row * job.blocks] = lines_kernel(how)
@@ -593,6 +642,24 @@ cdef void lay_strip(
 
 
 cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef Problem turned
+    cdef Py_ssize_t image, row, rows
+    if WINDOWS or not job.turned:
+        walk_pairs(problem, x, y, begin, end)
+        return
+    turned = turned_of(problem)
+    while begin < end:
+        image = begin // problem.out_height
+        row = begin - image * problem.out_height
+        rows = turned.out_width = min(LINE_ROWS, min(problem.out_height - row, end - begin))
+        turned.pad_left = problem.pad_top - row * problem.stride_height
+        walk_pairs(&turned, x + image * problem.x_strides[0], y + image * problem.y_strides[0] + row * problem.y_strides[1], 0, turned.out_height)
+        begin += rows
+
+
+cdef void walk_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Rows begin to end of all images."""
     cdef char memory[LONG_RING_BYTES + 64]
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
@@ -618,6 +685,10 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.order = order_of(not UNPACKED or (job.spread and not UNORDERED))
     for block in range(4):
         strip.pairs[block] = ring
+    if GATHERS and job.gathered:
+        strip.order = order_of(True)
+        run_gathered(problem, &strip, ring, x, y, begin, end)
+        return
     if job.spread:
         run_spread(problem, &strip, ring, x, y, begin, end)
         return

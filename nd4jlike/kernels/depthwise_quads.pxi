@@ -156,7 +156,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if job.picks >= FARTHER:
         # Of more channels, a column of its own is worth a vector.
         job.flat = job.flat and (problem.multiplier > 1 or channels < MIN_CHANNELS)
-        if problem.stride_width > 1 and (job.picks > FARTHER or not PICKS_FARTHER):
+        if SPLITS and problem.stride_width > 1 and (job.picks > FARTHER or not PICKS_FARTHER):
             job.phases = problem.stride_width
             job.picks = picks_of(job, problem)
         job.flat = job.flat and (job.picks < FARTHER or (job.picks == FARTHER and PICKS_FARTHER))

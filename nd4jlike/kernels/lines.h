@@ -121,38 +121,32 @@ WORD void lines_tile(
         const vi32 *weights = block + QUADS * PAIRS_CONSTANTS + quad * LINE_OUTPUTS * CELL_PLANES, *last = weights + (cells - 1) * row_weights;
         const char *at = cell;
 #pragma GCC unroll 4
-        for (int i = quad; i < quad + count; i++)
+        for (int i = 0; i < count; i++)
 #pragma GCC unroll 4
             for (int output = 0; output < outputs; output++)
-                sums[i][output] = block[QUADS * PAIRS_BIAS + i];
+                sums[i][output] = block[QUADS * PAIRS_BIAS + quad + i];
 #if VECTOR_BYTES == 32
-        if (outputs == LINE_OUTPUTS && strip->stride == 1) {
-            /* Of their own: registers, whichever quad it is. */
-            vi32 now[LINE_OUTPUTS];
-#pragma GCC unroll 4
-            for (int output = 0; output < LINE_OUTPUTS; output++)
-                now[output] = block[QUADS * PAIRS_BIAS + quad];
-            lines_sums(now, cell + quad * VECTOR_BYTES, end, round, strip->width, weights, strip->taps_across / 2);
-#pragma GCC unroll 4
-            for (int output = 0; output < LINE_OUTPUTS; output++)
-                sums[quad][output] = now[output];
-        } else
+        if (outputs == LINE_OUTPUTS && strip->stride == 1)
+            lines_sums(sums[0], cell + quad * VECTOR_BYTES, end, round, strip->width, weights, strip->taps_across / 2);
+        else
 #endif
         {
-            lines_add(sums + quad, newest + quad * VECTOR_BYTES, last, count, outputs);
+            lines_add(sums, newest + quad * VECTOR_BYTES, last, count, outputs);
 #pragma GCC unroll 1
             for (; weights < last; weights += row_weights) {
-                lines_add(sums + quad, at + quad * VECTOR_BYTES, weights, count, outputs);
+                lines_add(sums, at + quad * VECTOR_BYTES, weights, count, outputs);
                 at += strip->width;
                 at = at >= end ? at - round : at;
             }
         }
+        if (count == 1 && rescaling != OTHERWISE)
+            pairs_rescale(sums[0], block, quad, outputs);
 #pragma GCC unroll 4
-        for (int i = quad; i < quad + count; i++) {
-            if (rescaling == OTHERWISE)
+        for (int i = 0; i < count; i++) {
+            if (count == 1 || rescaling == OTHERWISE)
 #pragma GCC unroll 4
                 for (int output = 0; output < outputs; output++)
-                    all[output * QUADS + i] = sums[i][output];
+                    all[output * QUADS + quad + i] = sums[i][output];
             else if (rescaling == BY_SPLIT)
 #pragma GCC unroll 4
                 for (int output = 0; output < outputs; output++)
@@ -163,7 +157,7 @@ WORD void lines_tile(
 #pragma GCC unroll 4
                 for (int output = 0; output < outputs; output++)
                     sums[i][output] = bits_on_line(sums[i][output], scales[i], offsets[i]);
-            if (rescaling == BY_SCALE && scaled & 1 << i)
+            if (count > 1 && rescaling == BY_SCALE && scaled & 1 << i)
 #pragma GCC unroll 4
                 for (int output = 0; output < outputs; output++)
                     sums[i][output] = (vi32)((vf32)sums[i][output] + splat_f32(scale_bits()));
@@ -173,9 +167,9 @@ WORD void lines_tile(
         pairs_otherwise(strip, all, bytes, outputs);
 #pragma GCC unroll 4
     for (int output = 0; output < outputs && rescaling != OTHERWISE; output++) {
-        bytes[output] = in_fours(pack_i16(low_words(sums[0][output], sums[1][output]), low_words(sums[2][output], sums[3][output])));
-        if (!UNORDERED)
-            bytes[output] = in_order(bytes[output], strip->order);
+        const vi32 *const of = all + output * QUADS;
+        bytes[output] = count == 1 ? pairs_bytes(strip, low_words(of[0], of[1]), low_words(of[2], of[3]))
+                                   : pairs_bytes(strip, low_words(sums[0][output], sums[1][output]), low_words(sums[2][output], sums[3][output]));
     }
     if (strip->bounded)
 #pragma GCC unroll 4
@@ -246,14 +240,20 @@ LINES_OF(strip->parts, lines_whole)
 LINES_KERNEL(OTHERWISE)
 #if FUSED
 LINES_KERNEL(BY_SCALE)
+#endif
+#if WINDOWS
 LINES_KERNEL(BY_SPLIT)
 #endif
 
 WORD PairsKernel lines_kernel(int rescaling)
 {
+#if WINDOWS
+    if (rescaling == BY_SPLIT)
+        return lines_BY_SPLIT;
+#endif
 #if FUSED
     if (rescaling != OTHERWISE)
-        return rescaling == BY_SPLIT ? lines_BY_SPLIT : lines_BY_SCALE;
+        return lines_BY_SCALE;
 #endif
     (void)rescaling;
     return lines_OTHERWISE;

@@ -6,7 +6,7 @@
 
 #include "bytes.h"
 
-enum { PAIRS = WINDOWS ? 4 : 8, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
+enum { PAIRS = WINDOWS ? 4 : 16, PAIR_BYTES = VECTOR_BYTES * PAIR_VECTORS, PAIRS_COLUMNS = 4, TILE_OUTPUTS = 2 * PAIRS_COLUMNS };
 
 /* How sums become bytes: by a line through all of them (ADR 0006), some of the QUADS by XNNPACK's scale, by a line each above and below zero, or in any
  * other way. */
