@@ -622,6 +622,27 @@ def test_d9_d10_unequal_steps_and_long_filters(isa, kernel, stride):
             assert_equal(nd.asarray(out), x, weights, bias, q, rounding, **how)
 
 
+@every_isa
+def test_d9_d10_steps_over_few_channels(isa):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT.
+    """
+    for case, (channels, multiplier) in enumerate(((1, 1), (2, 3), (3, 1), (3, 8), (5, 1), (6, 1), (8, 2), (10, 1), (15, 1), (16, 1))):
+        for width, kernel, stride, dilation in ((1700 // channels, (3, 3), (2, 2), 1), (29, (2, 4), (1, 3), 2), (40, (5, 5), (2, 2), 1)):
+            zero_points = ((-128, 5)[case % 2], (-128, -128, 3)[width % 3])
+            weights, bias, q = layer(channels, multiplier, kernel, case, (1e-3, 0.02, 0.3)[case % 3], zero_points)
+            x = integers((2, 7, width, channels), case)
+            rounding = ROUNDINGS[(case + width) % 2]
+            how = {"stride": stride, "dilation": (dilation, dilation), "padding": ((1, 2), (2, 1))}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
+            n, height, columns, outputs = plan(x).shape
+            room = guarded_array(np.full((n, height, columns, outputs + case % 3), 99, np.int8), SIDES[case % 2])
+            plan(guarded_array(x, SIDES[width % 2]), room[..., :outputs])
+            assert_equal(room[..., :outputs], x, weights, bias, q, rounding, **how)
+            assert (room[..., outputs:] == 99).all()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
