@@ -89,8 +89,8 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
         vbytes upper, lower, pair[2]; \
         WINDOW_BYTES(upper, lower, inside, some) \
         WINDOW_PAIR(upper, lower, pair) \
-        __asm__("vpunpcklwd (%6), %4, %0\n\tvpunpcklwd 64(%6), %5, %1\n\tvpunpckhwd (%6), %4, %2\n\tvpunpckhwd 64(%6), %5, %3\n\t" \
-                "vmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)" \
+        __asm__("vmovdqu64 (%6), %2\n\tvmovdqu64 64(%6), %3\n\tvmovdqu64 %4, (%6)\n\tvmovdqu64 %5, 64(%6)\n\t" \
+                "vpunpcklwd %2, %4, %0\n\tvpunpcklwd %3, %5, %1\n\tvpunpckhwd %2, %4, %2\n\tvpunpckhwd %3, %5, %3" \
                 : "=&v"(cells[0]), "=&v"(cells[1]), "=&v"(cells[2]), "=&v"(cells[3]) \
                 : "v"(pair[0]), "v"(pair[1]), "r"(ring) \
                 : "memory"); \
@@ -114,7 +114,8 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
         vbytes upper, lower, next_upper, next_lower; \
         WINDOW_COLUMN(upper, lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
         WINDOW_COLUMN(next_upper, next_lower, first ? WINDOW_INSIDE : WINDOW_LEFT_OF_END, first) \
-        __asm__("vpunpcklbw 64(%8), %7, %4\n\tvpunpckhbw 64(%8), %7, %5\n\tvmovdqu64 (%8), %7\n\tvmovdqu64 %9, (%8)\n\tvmovdqu64 %10, 64(%8)\n\t" \
+        __asm__("vmovdqu64 64(%8), %5\n\tvpunpcklbw %5, %7, %4\n\tvpunpckhbw %5, %7, %5\n\tvmovdqu64 (%8), %7\n\tvmovdqu64 %9, (%8)\n\t" \
+                "vmovdqu64 %10, 64(%8)\n\t" \
                 "vmovdqa64 %6, %0\n\tvpshufb %11, %7, %0%{%12%}\n\tvpshufb %11, %6, %7%{%13%}\n\t" \
                 "vmovdqa64 %9, %2\n\tvpshufb %11, %10, %2%{%12%}\n\tvmovdqa64 %10, %6\n\tvpshufb %11, %9, %6%{%13%}\n\t" \
                 "vpunpcklwd %6, %7, %1\n\tvpunpckhwd %6, %7, %3\n\tvmovdqa64 %0, %7\n\tvpunpcklwd %2, %7, %0\n\tvpunpckhwd %2, %7, %2" \
