@@ -38,8 +38,9 @@ LESS["reorder"] = [flag for flag in LESS["depthwise"] if flag != "-fno-unswitch-
 GNU_ASSEMBLER = "clang" not in os.environ.get("CC", sysconfig.get_config_var("CC") or "clang")
 PLACED = dict.fromkeys([("reorder", "avx512"), ("depthwise", "avx512_vnni")], ["-Wa,-mbranches-within-32B-boundaries"] if GNU_ASSEMBLER else [])
 
-# Optimised, without the debugger's tables and the compiler's name; a call of a function nobody declared is an error, not a warning.
-FLAGS = ["-O3", "-g0", "-fno-ident", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
+# Optimised, without the debugger's tables, the compiler's name and tables to unwind calls by, which are a fiftieth of the wheel: C throws nothing.
+# A call of a function nobody declared is an error, not a warning.
+FLAGS = ["-O3", "-g0", "-fno-ident", "-fno-asynchronous-unwind-tables", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
 # Where no time is spent, small: what a call passes through, and the kernels, stay fast. A view takes 1 to 3 % longer so.
 SMALL_FLAGS, FAST_FLAGS = ["-Os"], ["-O2"]
 FAST = {"workers", "moves", "depthwise", "buffer"}
@@ -54,8 +55,8 @@ if os.environ.get("ND4JLIKE_SANITIZE"):
 # The Limited API of Python 3.11 makes one wheel serve all later versions; free-threaded builds have none.
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("Py_LIMITED_API", "0x030B0000")] if LIMITED else []
-# Kernels raise nothing and call nobody back: no tables to unwind them by, which are a hundredth of the wheel.
-KERNEL_FLAGS = [] if "-O1" in FLAGS else ["-fno-asynchronous-unwind-tables"]
+# Strings as they are: the wheel compresses them better than Cython does. What would have unpacked them is unused, as Cython's code for once may be.
+MACROS += [("CYTHON_COMPRESS_STRINGS", "0"), ("CYTHON_SMALL_CODE", "__attribute__((cold, unused))")]
 # What the text of the kernels calls inline is inlined: its vectors are in registers, its constants gone.
 KERNEL_MACROS = [] if "-O1" in FLAGS else [("CYTHON_INLINE", "inline __attribute__((always_inline))")]
 
@@ -78,7 +79,7 @@ def extension(module, flags=(), macros=()):
 extensions = [extension(f"nd4jlike.{module}", FAST_FLAGS if module in FAST else SMALL_FLAGS) for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
-    extension(f"nd4jlike.kernels._{kernel}_{isa}", [*isa_flags[isa], *KERNEL_FLAGS, *LESS.get(kernel, []), *PLACED.get((kernel, isa), [])], KERNEL_MACROS)
+    extension(f"nd4jlike.kernels._{kernel}_{isa}", [*isa_flags[isa], *LESS.get(kernel, []), *PLACED.get((kernel, isa), [])], KERNEL_MACROS)
     for kernel, isas in KERNELS.items()
     for isa in isas
     if isa in isa_flags
