@@ -136,6 +136,8 @@ cdef struct Rows:
     # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
     # all tiles comes before the next part.
     bint tall, split, image, fetches, parted
+    # Whether there are tiles for the last SPLIT_TILE columns.
+    bint narrows
     # Whether outputs of dilated filters are computed in twos, side by side.
     bint beside
     # Whether an output, its channels in a row, is a tile; whether tiles have one row.
@@ -373,6 +375,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.tall = job.split or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
+    )
+    job.narrows = (
+        VECTOR_BYTES > 16 and problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches)
+        and job.line == NULL and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step and (job.tall or job.across.step == 2)
     )
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL

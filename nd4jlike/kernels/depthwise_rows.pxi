@@ -36,6 +36,26 @@ cdef struct Place:
     int stored
     # For one row or two; for two, and for a tall tile's, where `whole_rows`.
     OneTile some, whole, tall
+    # Instead of the last, where a tile of SPLIT_TILE columns suffices; NULL: none. Of whole ones, where the filter steps by 2.
+    OneTile less
+    Py_ssize_t less_x, less_y
+    unsigned long long less_outside
+
+
+cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t column) noexcept nogil:
+    """The tile of the last SPLIT_TILE columns."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t position = column * across.stride - across.pad, reach = (SPLIT_TILE - 1) * across.step + across.taps
+    cdef Py_ssize_t end = max(0, min(reach, divide_up(across.extent - position, across.dilation)))
+    cdef Tile less = tile[0]
+    cdef int where
+    if position < 0:
+        return
+    less.outside, less.stored = ~first_bits(end) & first_bits(reach), SPLIT_TILE
+    where = where_of(&less, SPLIT_TILE)
+    if where < ANYWHERE:
+        place.less = small_tiles[where] if across.step == 2 else job.tiles[SPLIT_TALL_TILE + where]
+        place.less_x, place.less_y, place.less_outside = position * across.x, column * across.y, less.outside
 
 
 cdef Py_ssize_t find_places(
@@ -47,8 +67,11 @@ cdef Py_ssize_t find_places(
     cdef int where
     while phase[0] < min(across.phases, last - first) and found < PLACES:
         outputs = divide_up(last - first - phase[0], across.phases)
-        # The last tile computes some outputs again, which is cheaper than a narrower one.
+        # The last tile computes some outputs again, which is cheaper than a narrower one but for the narrowest.
+        places.less = NULL
         if done[0] + job.columns > outputs:
+            if job.narrows and done[0] and outputs - done[0] <= SPLIT_TILE:
+                find_less(job, tile, places, first + phase[0] + (outputs - SPLIT_TILE) * across.phases)
             done[0] = max(0, outputs - job.columns)
         column = first + phase[0] + done[0] * across.phases
         position = column * across.stride - across.pad
@@ -321,6 +344,13 @@ cdef void run_image(
                     y_row = y + (row * down.y + y_shift)
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
+                        if places[i].less != NULL and (rows > 2 or (whole and job.across.step == 2)):
+                            tile.outside, tile.stored = places[i].less_outside, SPLIT_TILE
+                            run_tiles(
+                                &tile, places[i].less, blocks, block, min(block + chunk, job.blocks), 1, SPLIT_TILE,
+                                x_row + places[i].less_x, y_row + places[i].less_y,
+                            )
+                            continue
                         parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
                         if VECTOR_BYTES > 16:
                             if whole and job.line == &small_tiles[0] and places[i].whole != NULL:
