@@ -626,7 +626,7 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
     cdef const Loop *along = &one
     cdef const Loop *across = &one
     cdef Py_ssize_t strip, wide, at
-    cdef bint stream, converts = nest.read != nest.width
+    cdef bint stream, shares, converts = nest.read != nest.width
     cdef Runs runs
     cdef int i, outer = -1, inner = nest.depth - 1
     if nest.depth == 0 and nest.room == 0 and not converts:
@@ -646,8 +646,9 @@ cdef void copy(const Ends *ends, const Nest *nest) noexcept nogil:
         # The one whose runs are farther apart at either end goes around the other: a few of its places at once are as many streams.
         if nest.width > 8 and max(size_of(along.source), along.target) > max(size_of(across.source), across.target):
             along, across = across, along
-    # Whole lines of runs.
-    strip = max(16, STRIP_BYTES // max(LINE, max(size_of(along.source), along.target)) // 16 * 16)
+    # Whole lines of runs. Lines that several blocks fill come again with the next ones: where fetching pays so near, from the nearest cache.
+    shares = choices.fetches_near and not converts and across.target == nest.width < LINE and across.extent >= RUNS_AT_ONCE
+    strip = max(16, (BIT_BYTES if shares else STRIP_BYTES) // max(LINE, max(size_of(along.source), along.target)) // 16 * 16)
     runs.bytes, runs.outer = nest.width, across.extent
     runs.source_outer, runs.source_inner, runs.target_outer, runs.target_inner = across.source, along.source, across.target, along.target
     runs.room = nest.room
