@@ -6,7 +6,7 @@
 
 from libc.stdint cimport uintptr_t
 
-cdef extern from "taps.h" nogil:
+cdef extern from "variants.h" nogil:
     const int NARROW_TILE
     const int SPLIT_TILE
     const int WIDE_TILE

@@ -1,0 +1,380 @@
+/* The tiles there are: which variants of taps.h are compiled, the tables that they are chosen from, and how the tiles of a row are run.
+ */
+#ifndef ND4JLIKE_VARIANTS_H
+#define ND4JLIKE_VARIANTS_H
+
+#include "taps.h"
+
+/* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
+#define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
+/* With vectors of 32 bytes 5x5 as well, wide ones at step 1: their loops over rows spill. */
+#define WHOLE_WIDE(taps, stride, columns, element) (VECTOR_BYTES == 32 && (taps) == 5 && stride == 1 && columns == WIDE_TILE && element == FLOAT32)
+/* Of spread halves, 3 taps wide, which load_spread_as_f32 can. */
+#define SPREAD_TILES(taps, element) (element == FLOAT32 || ((taps) == 3 && element != FLOAT64))
+/* Of halves those that are not tall. */
+#define WHOLE_HALVES(taps, stride, columns, element) \
+    (element != FLOAT32 && element != FLOAT64 && ((taps) <= 3 || (VECTOR_BYTES == 64 && (taps) == 5 && stride == 1 && columns == WIDE_TILE)) \
+     && !TALL_TILES(taps, stride, element))
+#define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element != FLOAT64)
+#define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
+#define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
+/* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
+#define DOUBLES (VECTOR_BYTES == 64)
+
+/* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
+ * spill those. */
+typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
+
+/* Blocks that are half a line, whose other half the block before has fetched. */
+#define FETCHED_BEFORE(count) (VECTOR_BYTES == 32 && ((count) & 1))
+/* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
+static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x, const char *y)
+{
+    x += tile->next_x;
+    y += tile->next_y;
+    for (int row = 0; row < tile->new_rows; row++, x += tile->x_row)
+        for (int column = 0; column < tile->new_columns; column++)
+            __builtin_prefetch(x + column * tile->x_column, 0, 2);
+    for (int row = 0; row < tile->next_rows; row++, y += tile->y_row)
+        for (int column = 0; column < tile->next_columns; column++)
+            __builtin_prefetch(y + column * tile->y_column, 1, 2);
+    __asm__ volatile(""); /* Or the compiler takes all this for nothing. */
+}
+
+#define TILE(name, rows, spread, taps, stride, columns, where, element) TILE_OF(name, rows, taps, spread, taps, stride, columns, where, element)
+#define TILE_OF(name, rows, high, spread, taps, stride, columns, where, element) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        const unsigned long long outside = tile->outside; \
+        do { \
+            if (tile->new_rows && !FETCHED_BEFORE(count)) \
+                fetch_next(tile, x, y); \
+            if (rows) \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, high, spread, taps, stride, columns, where, element); \
+            else \
+                one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
+            block += tile->block_vectors; \
+            x += (spread) ? 0 : tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* Such a tile, a whole one; as many blocks as pay for the ends are joined where their outputs begin beyond lines. */
+enum { JOINED_BLOCKS = 6 };
+#define JOINING_TILE(name, plain, rows, taps, stride, columns, where) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        vf32 before[(rows) * (columns)]; \
+        Joint joint = {before, (uintptr_t)y % VECTOR_BYTES, 1, 0}; \
+        if (joint.skew % 4 || joint.skew == 0 || count < JOINED_BLOCKS || tile->new_rows || tile->y_block != VECTOR_BYTES \
+            || (tile->y_column | tile->y_row) % VECTOR_BYTES) { \
+            plain(tile, block, x, y, lanes, count); \
+            return; \
+        } \
+        do { \
+            joint.last = count == 1; \
+            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, rows, taps, 0, taps, stride, columns, where, FLOAT32); \
+            joint.first = 0; \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* A whole image of WIDE_TILE rows and columns, of which one block after another stays in first-level cache, with its weights; no jumps but one. */
+#define IMAGE_TILE(name, taps) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        enum { EDGE = (taps) / 2, OUTSIDE = ((1 << EDGE) - 1) | (((1 << EDGE) - 1) << (EDGE + WIDE_TILE)) }; \
+        do { \
+            const char *from = x; \
+            char *to = y; \
+            _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
+            { \
+                const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, rows, taps, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
+                from += 2 * tile->x_row; \
+                to += 2 * tile->y_row; \
+                __asm__("" : "+r"(from), "+r"(to)); \
+            } \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+
+/* Rows of inputs, by taps and stride. */
+#define RUNNING_TILE(taps, stride) \
+    static void running_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        running_tile(tile, block, x, y, lanes, count, taps, stride, WIDE_TILE); \
+    }
+#if VECTOR_BYTES == 64
+RUNNING_TILE(3, 1)
+RUNNING_TILE(3, 2)
+#endif
+static const OneTile running_tiles[TILE_TAPS][TILE_STRIDES] = {
+#if VECTOR_BYTES == 64
+    [3] = {[1] = running_3_1, [2] = running_3_2},
+#endif
+};
+
+/* Variants of a tile, each by place: up to 2 rows; those of spread inputs; 2 rows, and TALL_ROWS, of whole tiles; narrow tall ones by SPLIT_TILE columns. */
+enum {
+    SPREAD = ANYWHERE + 1,
+    SPREAD_WHOLE = SPREAD + ANYWHERE + 1,
+    WHOLE_TILE,
+    TALL_TILE = WHOLE_TILE + EDGES + 1,
+    SPLIT_TALL_TILE = TALL_TILE + EDGES + 1,
+    VARIANTS = SPLIT_TALL_TILE + EDGES + 1
+};
+
+#define NAME_OF(variant, taps, stride, columns, element) tile_##variant##_##taps##_##stride##_##columns##_##element
+#define TILES(taps, stride, columns, element) \
+    TILE(NAME_OF(inside, taps, stride, columns, element), 0, 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(edges, taps, stride, columns, element), 0, 0, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(any, taps, stride, columns, element), 0, 0, taps, stride, columns, ANYWHERE, element) \
+    TILE(NAME_OF(spread, taps, stride, columns, element), 0, 1, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(spread_any, taps, stride, columns, element), 0, 1, taps, stride, columns, ANYWHERE, element) \
+    TILE(NAME_OF(spread_whole, taps, stride, columns, element), 2, 1, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(whole, taps, stride, columns, element), 2, 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(whole_edges, taps, stride, columns, element), 2, 0, taps, stride, columns, EDGES, element) \
+    JOINING_TILE(NAME_OF(joining, taps, stride, columns, element), NAME_OF(whole, taps, stride, columns, element), 2, taps, stride, columns, INSIDE) \
+    JOINING_TILE(NAME_OF(joining_edges, taps, stride, columns, element), NAME_OF(whole_edges, taps, stride, columns, element), 2, taps, stride, columns, EDGES) \
+    TILE(NAME_OF(tall, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, INSIDE, element) \
+    TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element) \
+    TILE(NAME_OF(split, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, INSIDE, element) \
+    TILE(NAME_OF(split_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, SPLIT_TILE, EDGES, element)
+
+#define GENERAL_TILES(name, stride, columns, element) \
+    TILE(name##_inside, 0, 0, tile->taps, stride, columns, INSIDE, element) \
+    TILE(name##_any, 0, 0, tile->taps, stride, columns, ANYWHERE, element) \
+    TILE(name##_spread, 0, 1, tile->taps, stride, columns, ANYWHERE, element)
+#define ROW_OF_GENERAL_TILES(name, spread) {name##_inside, name##_any, name##_any, spread, spread, spread}
+GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
+GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
+GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
+GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
+/* Fewer of halves; these serve others of theirs, too, where anything may be outside. */
+TILE(halves_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, FLOAT16)
+TILE(halves_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, FLOAT16)
+TILE(halves_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT16)
+TILE(brains_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, BFLOAT16)
+TILE(brains_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, BFLOAT16)
+TILE(brains_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, BFLOAT16)
+#define ROWS_OF_GENERAL_HALVES(name) \
+    {{name##_of_any_taps_inside, name##_of_any_taps, name##_of_any_taps}, {name##_of_any_stride, name##_of_any_stride, name##_of_any_stride}}
+/* By element type, and whether the stride is more than 1. */
+static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
+    {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
+#if DOUBLES
+    [FLOAT64] = {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
+#endif
+#if WIDENS_HALVES
+    [FLOAT16] = ROWS_OF_GENERAL_HALVES(halves), [BFLOAT16] = ROWS_OF_GENERAL_HALVES(brains),
+#endif
+};
+
+/* Those that pay; what is not chosen is not compiled. Halves have fewer. */
+#define CHOSEN(condition, variant, other, taps, stride, columns, element) \
+    ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NAME_OF(other, taps, stride, columns, element))
+#define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
+#define ROW_OF_TILES(taps, stride, columns, element) \
+    { \
+        CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
+        NAME_OF(edges, taps, stride, columns, element), \
+        columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
+            : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
+            : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
+        element == FLOAT32 ? NAME_OF(spread, taps, stride, 4, element) : IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
+        IF_CHOSEN(SPREAD_TILES(taps, element), spread_any, taps, stride, 4, element), \
+        IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
+        JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
+            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
+            : IF_CHOSEN(WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
+        JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
+            : IF_CHOSEN( \
+                WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), \
+                whole_edges, taps, stride, columns, element), \
+        IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
+        IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
+        IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
+        IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
+    }
+
+/* Two columns side by side of a dilated filter: places inside, and at the edges. */
+TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32)
+TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
+static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
+
+/* 2 rows and columns of 3x3 by steps of 2: places inside, and at the edges. */
+#if VECTOR_BYTES > 16
+TILE(small_inside, 2, 0, 3, 2, SPLIT_TILE, INSIDE, FLOAT32)
+TILE(small_edges, 2, 0, 3, 2, SPLIT_TILE, EDGES, FLOAT32)
+static const OneTile small_tiles[EDGES + 1] = {small_inside, small_edges};
+#else
+static const OneTile small_tiles[EDGES + 1] = {NULL};
+#endif
+
+/* By taps. */
+#if VECTOR_BYTES == 64
+IMAGE_TILE(image_3, 3)
+IMAGE_TILE(image_5, 5)
+IMAGE_TILE(image_7, 7)
+#endif
+static const OneTile image_tiles[TILE_TAPS] = {
+#if VECTOR_BYTES == 64
+    [3] = image_3, [5] = image_5, [7] = image_7,
+#endif
+};
+
+/* Outputs one by one. */
+#define PIXEL_TILE(taps) \
+    static void pixel_##taps(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        if (tile->above || tile->below || tile->outside) \
+            pixel_tile(tile, block, x, y, lanes, count, taps, EDGES); \
+        else \
+            pixel_tile(tile, block, x, y, lanes, count, taps, INSIDE); \
+    }
+PIXEL_TILE(2)
+PIXEL_TILE(3)
+static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2, pixel_2}, [3] = {pixel_3, pixel_3, pixel_3}};
+
+/* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
+ * that, taps, and place. */
+#define LINE_INSIDE(taps) TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32)
+#define ROW_TILE(taps, element) TILE_OF(row_##taps##_##element, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, element)
+#define COLUMN_TILE(taps, element) TILE_OF(column_##taps##_##element, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
+#define LINE_TILES(taps, element) ROW_TILE(taps, element) COLUMN_TILE(taps, element)
+#define SQUARE_TILE(taps, element) TILE_OF(square_##taps##_##element, 2, taps, 0, taps, 1, GENERAL_TILE, EDGES, element)
+#define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
+#define ROW_OF(taps, element) [taps] = {row_##taps##_##element, row_##taps##_##element}
+#define COLUMN_OF(taps, element) [taps] = {column_##taps##_##element}
+#define SQUARE_OF(taps, element) [taps] = {square_##taps##_##element, square_##taps##_##element}
+enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
+#if VECTOR_BYTES > 16
+LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
+LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
+SQUARE_TILE(4, FLOAT32)
+SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
+#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
+HALVES_LINES(FLOAT16)
+HALVES_LINES(BFLOAT16)
+#define HALVES_OF_LINES(element) \
+    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
+#endif
+static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
+#if VECTOR_BYTES > 16
+    [FLOAT32] = {
+        {[2] = {line_2, row_2_FLOAT32}, [3] = {line_3, row_3_FLOAT32}, [4] = {line_4, row_4_FLOAT32}, ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
+        {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
+        {SQUARE_OF(4, FLOAT32)},
+        {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
+    },
+    [FLOAT16] = HALVES_OF_LINES(FLOAT16), [BFLOAT16] = HALVES_OF_LINES(BFLOAT16),
+#endif
+};
+
+/* Wide tiles where there is code to spare. */
+#if VECTOR_BYTES > 16
+#define TILES_OF_STRIDE(taps, stride, element) TILES(taps, stride, 4, element) TILES(taps, stride, 7, element)
+#define TABLE_OF_STRIDE(taps, stride, element) [stride] = {ROW_OF_TILES(taps, stride, 4, element), ROW_OF_TILES(taps, stride, 7, element)}
+#else
+#define TILES_OF_STRIDE(taps, stride, element) TILES(taps, stride, 4, element)
+#define TABLE_OF_STRIDE(taps, stride, element) [stride] = {ROW_OF_TILES(taps, stride, 4, element)}
+#endif
+#define TILES_OF_TAPS(taps, element) TILES_OF_STRIDE(taps, 1, element) TILES_OF_STRIDE(taps, 2, element)
+#define TABLE_OF_TAPS(taps, element) [taps] = {TABLE_OF_STRIDE(taps, 1, element), TABLE_OF_STRIDE(taps, 2, element)}
+#define TILES_OF(element) TILES_OF_TAPS(3, element) TILES_OF_TAPS(5, element) TILES_OF_TAPS(7, element)
+TILES_OF_TAPS(1, FLOAT32)
+/* Half a filter of 3x3: a phase of the gradient by the input of a stride of 2. */
+TILES_OF_STRIDE(2, 1, FLOAT32)
+TILES_OF(FLOAT32)
+/* 4x4 by steps of 2; other places share the general tiles. */
+#if VECTOR_BYTES > 16
+TILE(even_edges, 0, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
+TILE(even_whole, 2, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
+#define TABLE_OF_EVEN_TAPS \
+    [4] = {[2] = {{even_edges, even_edges, any_stride_any, any_stride_spread, any_stride_spread, any_stride_spread, NULL, even_whole, even_whole}}},
+#else
+#define TABLE_OF_EVEN_TAPS
+#endif
+
+#if DOUBLES
+TILES_OF_TAPS(3, FLOAT64)
+TILES_OF_STRIDE(5, 1, FLOAT64)
+TILES_OF_STRIDE(7, 1, FLOAT64)
+#endif
+#if WIDENS_HALVES
+#define COLUMNS_OF_HALVES(element, name) \
+    [1] = {[1] = {{NAME_OF(inside, 1, 1, 4, element), NAME_OF(inside, 1, 1, 4, element), name##_of_any_stride}}}
+TILE(NAME_OF(inside, 1, 1, 4, FLOAT16), 0, 0, 1, 1, 4, INSIDE, FLOAT16)
+TILE(NAME_OF(inside, 1, 1, 4, BFLOAT16), 0, 0, 1, 1, 4, INSIDE, BFLOAT16)
+TILES(2, 1, 4, FLOAT16)
+TILES(2, 1, 4, BFLOAT16)
+TILES_OF(FLOAT16)
+TILES_OF(BFLOAT16)
+#endif
+
+/* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
+static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
+    [FLOAT32] = {
+        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_EVEN_TAPS
+        TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
+#if DOUBLES
+    [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
+#endif
+#if WIDENS_HALVES
+    [FLOAT16] = {COLUMNS_OF_HALVES(FLOAT16, halves), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {COLUMNS_OF_HALVES(BFLOAT16, brains), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+#endif
+};
+
+/* Where the inputs of a tile lie. */
+static int where_of(const Tile *tile, int columns)
+{
+    const unsigned long long edge = (1u << tile->taps / 2) - 1;
+    if (tile->stored < columns)
+        return ANYWHERE;
+    return !tile->outside ? INSIDE : tile->outside & ~(edge | edge << ((columns - 1) * tile->stride + tile->taps - tile->taps / 2)) ? ANYWHERE : EDGES;
+}
+
+/* Until a store is done, a load whose address ends in the same 12 bits waits for it. Pixels a period apart all do so: outputs up to so many bytes behind
+ * inputs, but for whole periods, delay the loads of the next blocks. */
+enum { PAGE = 4096, DELAYED_BYTES = 256, DELAYED_PERIOD = 512 };
+
+WORD void turn_blocks(Tile *tile)
+{
+    tile->block_vectors = -tile->block_vectors;
+    tile->x_block = -tile->x_block;
+    tile->y_block = -tile->y_block;
+}
+
+/* `count` places side by side, each with its blocks begin to end before the next; x and y are at channel 0. Parts of a split tile are such places, each with
+ * the columns outside of the tile that it has. Blocks go down where stores would delay loads if they went up. */
+static void run_tiles(
+    Tile *tile, OneTile one, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t count, int columns, const char *x, char *y)
+{
+    const ptrdiff_t whole = end < tile->whole_blocks ? end : tile->whole_blocks, first = begin == 0 && tile->back ? 1 : begin;
+    const ptrdiff_t shift = first ? tile->back : 0, x_tail = tile->spread ? 0 : tile->x_tail;
+    const ptrdiff_t ahead = (y - x) & (tile->period - 1);
+    const int down = tile->period && ahead && ahead <= DELAYED_BYTES;
+    const ptrdiff_t from = down ? whole - 1 : first, x_from = tile->spread ? 0 : from * tile->x_block - shift, y_from = from * tile->y_block - shift;
+    const vf32 *const from_block = blocks + from * tile->block_vectors, *const tail_block = blocks + tile->whole_blocks * tile->block_vectors;
+    if (down)
+        turn_blocks(tile);
+    for (; count > 0; count--, x += columns * tile->x_output, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
+        if (begin < first)
+            one(tile, blocks, x - tile->ahead, y - tile->ahead, tile->first_lanes, 1);
+        if (first < whole)
+            one(tile, from_block, x + x_from, y + y_from, tile->whole_lanes, whole - first);
+        if (whole < end)
+            one(tile, tail_block, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
+    }
+    if (down)
+        turn_blocks(tile);
+}
+
+#endif
