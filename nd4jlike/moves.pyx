@@ -441,10 +441,11 @@ cdef Squares squares_of(const Loop *down, const Loop *across, Py_ssize_t width, 
             squares.rows, squares.next = max(line, THIN_BYTES // row_bytes // line * line), ROWS
         return squares
     # Lines that columns share, or that are read for a few columns more, are to be in a near cache when they come again.
-    strip = (4 * BIT_BYTES if choices.strips and far else STRIP_BYTES) if whole else 8 * BIT_BYTES
+    strip = STRIP_BYTES if whole else 8 * BIT_BYTES
     lines = 4 if whole else 8
-    if choices.strips and gathers and not whole and width > 1:
-        # Each line comes again with the next rows: here from the nearest cache.
+    if choices.strips and whole and far:
+        strip = 4 * BIT_BYTES
+    elif choices.strips and gathers and not whole and width > 1:
         strip, lines = 2 * BIT_BYTES, 2
     crowded = not whole and width > (2 if gathers else 1) and bytes > choices.shared_strips
     deep = crowded or (choices.strips and far and (whole or bytes > 2 * choices.near))

@@ -59,6 +59,20 @@ def test_d1_any_filter_is_computed_in_place(isa, side):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("padding", [((1, 1), (7, 0)), ((4, 2), (7, 0)), ((1, 1), (3, 3))])
+def test_d1_the_last_columns_of_an_image_narrower_than_its_padding(isa, side, padding):
+    """D1: columns left over may begin in the padding before the image."""
+    steps = {"stride": (2, 2), "dilation": (1, 1), "padding": padding}
+    values, weights = random((1, 6, 5, 160), 1), random((3, 3, 160, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, stride=2, padding=padding, isa=isa)
+    shape = [out_size(n, 3, 2, 1, *p) for n, p in zip((6, 5), padding, strict=True)]
+    out = guarded_array(np.zeros((1, *shape, 160), np.float32), side)
+    plan(guarded_array(values, side), out)
+    assert_close(out, values, weights, np.zeros(160, np.float32), **steps)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_d1_images_of_any_height_fill_their_tiles(isa, side, dtype):
     """D1: any height, any width: tiles of several rows meet the first rows, the last ones, and what is left between them."""
