@@ -25,7 +25,7 @@ cdef inline Py_ssize_t gathered_first(const Problem *problem, Py_ssize_t block) 
     return max(0, min(block * LANES, problem.channels * problem.multiplier - LANES))
 
 
-cdef inline Py_ssize_t gathered_channel(const Pairs *job, const Problem *problem, Py_ssize_t block, Py_ssize_t lane) noexcept nogil:
+cdef inline Py_ssize_t gathered_channel(const Problem *problem, Py_ssize_t block, Py_ssize_t lane) noexcept nogil:
     return (gathered_first(problem, block) + lane) % (problem.channels * problem.multiplier)
 
 
@@ -52,6 +52,7 @@ cdef inline Py_ssize_t gathered_room(const Pairs *job, const Problem *problem, P
 cdef bint prepare_gathered(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     cdef Py_ssize_t outputs = problem.channels * problem.multiplier, block
+    cdef Py_ssize_t taps = problem.kernel_height if problem.kernel_width == 1 else problem.kernel_width
     cdef signed char how[128]
     if not GATHERS or (WINDOWS and job.wide) or problem.stride_width < 2 or problem.out_width < 1 or problem.channels < 1:
         return False
@@ -59,7 +60,7 @@ cdef bint prepare_gathered(Pairs *job, const Problem *problem) noexcept nogil:
         return False
     job.pairs = (problem.kernel_height - 1) * problem.dilation_height + 1
     job.blocks = divide_up(outputs, LANES)
-    if job.pairs > GATHER_ROWS or job.blocks > GATHER_BLOCKS or problem.x_strides[2] > 4 * VECTOR_BYTES or not GATHER_LEAST <= job.taps <= GATHER_WIDTH:
+    if job.pairs > GATHER_ROWS or job.blocks > GATHER_BLOCKS or problem.x_strides[2] > 4 * VECTOR_BYTES or not GATHER_LEAST <= taps <= GATHER_WIDTH:
         return False
     job.gathered = True
     job.spread = job.apart = job.window = job.beside = False

@@ -476,7 +476,7 @@ cdef void pack_pairs(
                 place %= VECTOR_BYTES // parts_of(job, problem, index)
             channel = (index * VECTOR_BYTES if job.spread else channel_of_block(job, problem, index)) + place
             if job.gathered:
-                channel = gathered_channel(job, problem, index, lane % LANES)
+                channel = gathered_channel(problem, index, lane % LANES)
             if job.spread and job.flat:
                 channel %= outputs
             if channel >= outputs:
