@@ -11,7 +11,8 @@
 
 #if WINDOWS || VECTOR_BYTES == 32
 
-/* Taps that a lane takes at a time; bytes of a row that they may come from. Vectors of a pixel at most, and taps in a row, for which this is the fastest. */
+/* Taps that a lane takes at a time; bytes of a row that they may come from. Vectors of a pixel at most, and taps in a row, or of one column,
+ * for which this is the fastest. */
 enum {
     GATHERS = 1, GATHER_TAPS = WINDOWS ? 4 : 2, GATHER_BYTES = WINDOWS ? 64 : 16, GATHER_BLOCKS = WINDOWS ? 1 : 4, GATHER_LEAST = WINDOWS ? 3 : 1,
     GATHER_WIDTH = WINDOWS ? 4 : 64

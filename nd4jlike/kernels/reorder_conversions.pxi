@@ -1,6 +1,6 @@
 # Conversions between float32 and something narrower.
 
-cdef extern from "tiles.h" nogil:
+cdef extern from "conversions.h" nogil:
     ctypedef unsigned short vhalves
     vhalves half_of_f32(vf32 value)
     vf32 f32_of_half(vhalves half)
