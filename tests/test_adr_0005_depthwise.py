@@ -279,10 +279,10 @@ def test_d1_four_taps_by_steps_of_two_stay_within_their_buffers(isa, side):
 def planes_cases(kernel, stride, dilation):
     """Planes of any height and width, of several rows at a time and few, and any number of them; and what comes of them."""
     cases = []
-    sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 33)] + [(10, 455), (3, 456)]
+    sizes = [(h, w) for h in (1, 2, 5, 7) for w in (1, 6, 7, 8, 9, 14, 15, 16, 17, 28, 32, 33, 47)] + [(10, 455), (3, 456)]
     for place, size in enumerate(sizes):
         before, after = divmod(place % (kernel * kernel), kernel)
-        channels, multiplier, batch = ((1, 2, 3, 5, 17)[place % 5], 1 + place % 3 // 2, 1 + place % 2) if place < 40 else (1 + place % 2, 1, 1)
+        channels, multiplier, batch = ((1, 2, 3, 5, 17)[place % 5], 1 + place % 3 // 2, 1 + place % 2) if place < len(sizes) - 2 else (1 + place % 2, 1, 1)
         if min(size) + before + after < (kernel - 1) * max(dilation) + 1:
             before = after = (kernel - 1) * max(dilation)
         values, weights, bias = random((batch, *size, channels), 1), random((kernel, kernel, channels, multiplier), 2), random((channels * multiplier,), 3)
@@ -313,7 +313,8 @@ def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel
 def test_d1_planes_of_few_columns_stay_within_their_buffers(isa, side, kernel):
     """D1: taps outside the image add nothing."""
     half = kernel // 2
-    for size, channels in itertools.product(((7, 7), (1, 4), (2, 2), (3, 1), (4, 4), (5, 7), (3, 9), (40, 6), (36, 7), (37, 7)), (16, 33)):
+    sizes = ((7, 7), (1, 4), (2, 2), (3, 1), (4, 4), (5, 7), (3, 9), (40, 6), (36, 7), (37, 7), (9, 8), (21, 12), (3, 12))
+    for size, channels in itertools.product(sizes, (16, 33)):
         steps = {"stride": (1, 1), "padding": ((half, half), (half, half - size[1] // 8))}
         values, weights, bias = random((2, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random((channels,), 3)
         want, bound = (a.transpose(0, 3, 1, 2) for a in depthwise_float(values, weights, bias, **steps))

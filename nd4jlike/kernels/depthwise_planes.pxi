@@ -7,18 +7,23 @@ cdef extern from "planes.h" nogil:
     enum:
         STRIP_TAPS
         STRIPS_ACROSS
+        SHIFTED_ACROSS
         NARROW_STRIPS
+        PICKED_STRIPS
+        SHIFTED_STRIPS
+        STRIP_KINDS
         MIXED_CHANNELS
         PICKED_CHANNELS
     vi32 lanes_between(Py_ssize_t begin, Py_ssize_t end)
     ctypedef struct PlaneStrip:
         Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width, ahead
         const vi32 *masks[STRIPS_ACROSS]
+        int before, after
         const vi32 *index
         const float *blocks
         Py_ssize_t block_vectors
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
-    PlaneStrips plane_strips[8][3][5]
+    PlaneStrips plane_strips[8][3][7]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -102,14 +107,17 @@ cdef bint in_strips(const Problem *problem) noexcept nogil:
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
         and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
         and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
-        and (4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[problem.kernel_width][problem.stride_width][1] != NULL)
+        and (
+            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[problem.kernel_width][problem.stride_width][1] != NULL
+            or (problem.dilation_width == 1 and plane_strips[problem.kernel_width][problem.stride_width][SHIFTED_STRIPS] != NULL)
+        )
     )
 
 
 cdef bint is_turned(const Problem *problem) noexcept nogil:
     """Of problems in strips, those of large filters on planes of few columns, dense ones, where that is faster."""
     return (
-        VECTOR_BYTES == 64 and problem.kernel_width > 3 and problem.stride_width == 1 and problem.out_width <= WIDE_TILE
+        VECTOR_BYTES == 64 and problem.kernel_width > 3 and problem.stride_width == 1 and problem.out_width <= 2 * problem.kernel_width - 2
         and problem.channels >= LANES and problem.multiplier == 1
         and (problem.x_strides[1] == problem.width or problem.height == 1) and (problem.y_strides[1] == problem.out_width or problem.out_height == 1)
         and 4 <= problem.height * problem.width <= TURNED_PIXELS and problem.out_height * problem.out_width <= TURNED_PIXELS
@@ -271,8 +279,8 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
         column = next_column
 
 
-cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcept nogil:
-    """Two planes in the halves of a vector: for each tap, the lanes that take a column inside the image, and where it is in the rows of both."""
+cdef inline void place_picked(const Problem *problem, const int lanes, vi32 *masks, vi32 *index) noexcept nogil:
+    """Planes of so many lanes of a vector: for each tap, the lanes that take a column inside the image, and where it is in the two registers."""
     cdef Py_ssize_t tap, lane, column, source
     cdef int bits
     cdef int *mask
@@ -281,11 +289,11 @@ cdef void place_narrow(const Problem *problem, vi32 *masks, vi32 *index) noexcep
         mask = <int *> &masks[tap]
         place = <int *> &index[tap]
         for lane in range(LANES):
-            column = lane % (LANES // 2)
+            column = lane & (lanes - 1)
             source = column * problem.stride_width - problem.pad_left + tap * problem.dilation_width
             bits = 0 <= source < problem.width and column < problem.out_width
             mask[lane] = -bits
-            place[lane] = <int> (bits * (source + lane // (LANES // 2) * LANES))
+            place[lane] = <int> (bits * (source + (LANES if lane >= lanes else 0)))
 
 
 cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -294,7 +302,12 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
     cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
+    cdef bint picked = narrow or (problem.width <= 2 * LANES and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+    cdef bint shifted = not picked and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
+    cdef PlaneStrips one
+    cdef Py_ssize_t source
+    cdef vi32 around[SHIFTED_ACROSS + 2]
     cdef const char *image
     cdef const char *x_phase
     cdef char *out_image
@@ -319,14 +332,19 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
     strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     while strips[across - 1] == NULL:
         across -= 1
+    if shifted:
+        across = SHIFTED_ACROSS
     while column < problem.out_width:
         next_column = cut_pieces(problem, &pieces, column, LANES, False, False)
-        if narrow:
-            place_narrow(problem, pieces.masks, index)
+        if picked:
+            if narrow:
+                place_picked(problem, LANES // 2, pieces.masks, index)
+            else:
+                place_picked(problem, LANES, pieces.masks, index)
             pieces.piece[0].masks = 0
         # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
-        together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 else 2
+        together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 and not shifted else 2
         chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * problem.width * problem.stride_height))
         row = begin
         while row < end:
@@ -356,10 +374,15 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
                             for part in range(count):
                                 strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
                             strip.lanes = pieces.piece[place + count - 1].lanes
-                            strips[NARROW_STRIPS if narrow else count - 1](
-                                &strip, limits, x_phase if narrow else x_phase + (pieces.piece[place].column * problem.stride_width - problem.pad_left) * 4,
-                                y_phase + strip.begin * strip.y_row + pieces.piece[place].column * 4,
-                            )
+                            source = 0 if picked else pieces.piece[place].column * problem.stride_width - problem.pad_left
+                            one = strips[NARROW_STRIPS if narrow else PICKED_STRIPS if picked else count - 1]
+                            if shifted and count == SHIFTED_ACROSS:
+                                one = strips[SHIFTED_STRIPS]
+                                source += problem.kernel_width // 2
+                                for part in range(SHIFTED_ACROSS + 2):
+                                    around[part] = lanes_between((1 - part) * LANES - source, problem.width - source - (part - 1) * LANES)
+                                strip.masks[0], strip.before, strip.after = around, source > 0, source + SHIFTED_ACROSS * LANES < problem.width
+                            one(&strip, limits, x_phase + source * 4, y_phase + strip.begin * strip.y_row + pieces.piece[place].column * 4)
                         strip.begin = strip.end
                 strip.first_plane = strip.end_plane
         column = next_column

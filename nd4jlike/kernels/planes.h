@@ -138,10 +138,15 @@ typedef void (*PlaneTile)(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks);
 
 /* Taps in a row of a strip, and vectors side by side, at most. */
-enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, NARROW_STRIPS = STRIPS_ACROSS };
+enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
-/* Vectors of neighbouring output columns of the planes from the first to the end, all output rows from `begin` to `end`. Narrow: whole rows, of two planes
- * in the halves of a vector. */
+/* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, which taps pick from, of two planes in the halves of a vector
+ * (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. */
+enum { LOADED, NARROW, PICKED, SHIFTED };
+/* Their places in the table, behind those that load. */
+enum { NARROW_STRIPS = STRIPS_ACROSS, PICKED_STRIPS, SHIFTED_STRIPS, STRIP_KINDS };
+
+/* Vectors of neighbouring output columns of the planes from the first to the end, all output rows from `begin` to `end`. */
 typedef struct {
     /* `x` and `y` are at plane 0, whose weights are those of plane `lead`. */
     ptrdiff_t first_plane, end_plane, lead, multiplier, x_plane, y_plane;
@@ -150,12 +155,14 @@ typedef struct {
     ptrdiff_t begin, end, pad, height;
     /* Bytes. */
     ptrdiff_t x_row, y_row;
-    /* Columns of the last vector that are stored; of narrow planes, columns of the image. Rows of outputs that strips of
+    /* Columns of the last vector that are stored; of whole rows, columns of the image. Rows of outputs that strips of
      * several vectors fetch ahead, with their inputs. */
     ptrdiff_t lanes, width, ahead;
-    /* For each vector side by side: for each tap, of wide planes for each input vector of it, the columns inside the image. */
+    /* For each vector side by side: for each tap, of wide planes for each input vector of it, the columns inside the image. Of shifted ones only the first:
+     * for each vector, from the one before on, to the one after; and whether these have any. */
     const vi32 *masks[STRIPS_ACROSS];
-    /* Of narrow planes, for each tap: where the lanes find their column in the rows of both. */
+    int before, after;
+    /* Of whole rows, for each tap: where the lanes find their column in the two registers. */
     const vi32 *index;
     /* Packed weights: a vector of biases, then one for each tap. */
     const float *blocks;
@@ -168,16 +175,19 @@ typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const c
 /* The inputs of a tap; those of every second column are loaded once for two taps. */
 WORD vf32 load_strip(
     vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, ptrdiff_t dilation, const int tap, const int stride,
-    const int narrow)
+    const int how)
 {
 #if VECTOR_BYTES == 64
-    if (narrow) {
-        if (tap == 0 && width <= LANES / 2)
-            pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
-        else if (tap == 0)
-            pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
+    if (tap == 0 && how == NARROW && width <= LANES / 2)
+        pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
+    else if (tap == 0 && how == NARROW)
+        pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
+    else if (tap == 0 && how == PICKED && width <= LANES)
+        pair[0] = pair[1] = load_part_f32((const float *)x, width);
+    else if (tap == 0 && how == PICKED)
+        pair[0] = *(const vf32 *)x, pair[1] = load_part_f32((const float *)x + LANES, width - LANES);
+    if (how == NARROW || how == PICKED)
         return pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
-    }
 #endif
     if (stride == 1)
         return load_where_f32((const float *)x + tap * dilation, masks[tap]);
@@ -188,10 +198,19 @@ WORD vf32 load_strip(
     return every_second_f32(pair[0], pair[1], tap % 2);
 }
 
-WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int narrow)
+/* Lanes of the second of three vectors side by side, or so many columns behind or before them. */
+WORD vf32 shifted_f32(const vf32 *beside, const int by)
+{
+    vi32 index;
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+        index[i] = i + (by < 0 ? LANES + by : by);
+    return by == 0 ? beside[1] : by < 0 ? __builtin_shuffle(beside[0], beside[1], index) : __builtin_shuffle(beside[1], beside[2], index);
+}
+
+WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int how)
 {
 #if VECTOR_BYTES == 64
-    if (narrow)
+    if (how == NARROW)
         return halves_f32(weights[vector * LANES], other[vector * LANES]);
 #endif
     return splat_f32(weights[vector * LANES]);
@@ -212,20 +231,21 @@ WORD void fetch_run(const char *from, const int bytes, const int write)
  * loaded once, for all rows of outputs that it reaches. */
 WORD void strip_of(
     const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int taps, const int stride, const int across,
-    const int planes, const int narrow)
+    const int planes, const int how)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    const int kept = (taps - 1) / stride + 1, hold = narrow || (taps == 3 && VECTOR_BYTES == 64), each = narrow ? 2 : 1;
-    const int vectors = across * planes, pointers = each * planes, count = narrow ? taps : taps * stride;
+    const int kept = (taps - 1) / stride + 1, hold = how == NARROW || (taps == 3 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
+    const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
+    const int count = how == SHIFTED ? across + 2 : how == LOADED ? taps * stride : taps, rows_of_masks = how == SHIFTED ? 1 : across;
     const vf32 clamp[2] = {limits[0], limits[1]};
     vmask masks[STRIPS_ACROSS][2 * STRIP_TAPS];
 #pragma GCC unroll 4
-    for (int v = 0; v < across; v++)
+    for (int v = 0; v < rows_of_masks; v++)
 #pragma GCC unroll 16
         for (int i = 0; i < count; i++)
             masks[v][i] = mask_of(strip->masks[v][i]);
     vi32 index[STRIP_TAPS];
-    if (narrow) {
+    if (how == NARROW || how == PICKED) {
 #pragma GCC unroll 8
         for (int i = 0; i < taps; i++)
             index[i] = strip->index[i];
@@ -247,11 +267,11 @@ WORD void strip_of(
         }
 #pragma GCC unroll 2
         for (int p = 0; p < planes; p++) {
-            bias[p] = strip_weight(weights[p * each], weights[p * each + each - 1], 0, narrow);
+            bias[p] = strip_weight(weights[p * each], weights[p * each + each - 1], 0, how);
             if (hold)
 #pragma GCC unroll 32
                 for (int i = 0; i < taps * taps; i++)
-                    held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, narrow);
+                    held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, how);
         }
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
@@ -262,23 +282,33 @@ WORD void strip_of(
 #pragma GCC unroll 2
             for (int i = 0; i < stride; i++, row++) {
                 if ((size_t)row < (size_t)strip->height) {
-#pragma GCC unroll 2
-                    for (int p = 0; p < planes; p++) {
-                        vf32 pairs[STRIPS_ACROSS][2], value[STRIPS_ACROSS];
-                        const char *at = from[p * each], *other = from[p * each + each - 1];
-#pragma GCC unroll 8
-                        for (int tap = 0; tap < taps; tap++) {
+                    vf32 pairs[STRIPS_ACROSS][2], beside[SHIFTED_ACROSS + 2];
+                    if (how == SHIFTED) {
 #pragma GCC unroll 4
-                            for (int v = 0; v < across; v++)
-                                value[v] = load_strip(
-                                    pairs[v], strip->width, index, at + v * stride * VECTOR_BYTES, other, masks[v], dilation, tap, stride, narrow);
-#pragma GCC unroll 8
-                            for (int k = 0; taps - stride + i >= k * stride; k++) {
-                                const int place = (taps - stride + i - k * stride) * taps + tap;
+                        for (int v = 0; v < across; v++)
+                            beside[v + 1] = load_where_f32((const float *)(from[0] + v * VECTOR_BYTES), masks[0][v + 1]);
+                        beside[0] = beside[across + 1] = splat_f32(0);
+                        if (strip->before)
+                            beside[0] = load_where_f32((const float *)(from[0] - VECTOR_BYTES), masks[0][0]);
+                        if (strip->after)
+                            beside[across + 1] = load_where_f32((const float *)(from[0] + across * VECTOR_BYTES), masks[0][across + 1]);
+                    }
+#pragma GCC unroll 16
+                    for (int step = 0; step < turns * taps; step++) {
+                        const int tap = step % taps, first = step / taps * (vectors / turns);
+                        vf32 value[STRIPS_ACROSS];
 #pragma GCC unroll 4
-                                for (int v = 0; v < across; v++)
-                                    sums[p * across + v][k] += value[v] * (hold ? held[p][place] : splat_f32(weights[p][(1 + place) * LANES]));
-                            }
+                        for (int v = first; v < first + vectors / turns; v++)
+                            value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2)
+                                : load_strip(
+                                    pairs[v], strip->width, index, from[v / across * each] + v % across * stride * VECTOR_BYTES,
+                                    from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how);
+#pragma GCC unroll 8
+                        for (int k = 0; taps - stride + i >= k * stride; k++) {
+                            const int place = (taps - stride + i - k * stride) * taps + tap;
+#pragma GCC unroll 4
+                            for (int v = first; v < first + vectors / turns; v++)
+                                sums[v][k] += value[v] * (hold ? held[v / across][place] : splat_f32(weights[v / across][(1 + place) * LANES]));
                         }
                     }
                 }
@@ -300,7 +330,7 @@ WORD void strip_of(
                     const vf32 value = at_most_f32(at_least_f32(sums[v][0], clamp[0]), clamp[1]);
                     char *at = to[v / across * each] + v % across * VECTOR_BYTES;
 #if VECTOR_BYTES == 64
-                    if (narrow) {
+                    if (how == NARROW) {
                         store_half_f32((float *)at, value, strip->lanes);
                         store_half_f32((float *)to[v * each + 1], upper_half_f32(value), strip->lanes);
                         continue;
@@ -328,38 +358,50 @@ WORD void strip_of(
 }
 
 /* With few registers a dilation of 1 has code of its own. */
-#define STRIPS(name, taps, stride, across, planes, narrow) \
+#define STRIPS(name, taps, stride, across, planes, how) \
     static __attribute__((noinline)) void name(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
         if (VECTOR_BYTES == 32 && stride == 1 && strip->dilation == 1) \
-            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, narrow); \
+            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, how); \
         else \
-            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, narrow); \
+            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, how); \
     }
 #if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
 #define STRIPS_OF_3(stride) \
-    STRIPS(strips_3_##stride, 3, stride, 1, 2, 0) STRIPS(strips_3_##stride##_2, 3, stride, 2, 1, 0) STRIPS(strips_3_##stride##_3, 3, stride, 3, 1, 0) \
-    STRIPS(strips_3_##stride##_4, 3, stride, 4, 1, 0) STRIPS(narrow_strips_3_##stride, 3, stride, 1, 2, 1)
-#define TABLE_OF_3(stride) {strips_3_##stride, strips_3_##stride##_2, strips_3_##stride##_3, strips_3_##stride##_4, narrow_strips_3_##stride}
-STRIPS(narrow_strips_5_2, 5, 2, 1, 2, 1)
-#define NARROW_STRIPS_5_2 narrow_strips_5_2
+    STRIPS(strips_3_##stride, 3, stride, 1, 2, LOADED) STRIPS(strips_3_##stride##_2, 3, stride, 2, 1, LOADED) \
+    STRIPS(strips_3_##stride##_3, 3, stride, 3, 1, LOADED) STRIPS(strips_3_##stride##_4, 3, stride, 4, 1, LOADED) \
+    STRIPS(narrow_strips_3_##stride, 3, stride, 1, 2, NARROW)
+#define TABLE_OF_3(stride) strips_3_##stride, strips_3_##stride##_2, strips_3_##stride##_3, strips_3_##stride##_4, narrow_strips_3_##stride
+#define WIDER_STRIPS(taps, stride) \
+    STRIPS(strips_##taps##_##stride, taps, stride, 1, 2, LOADED) STRIPS(picked_strips_##taps##_##stride, taps, stride, 1, 2, PICKED)
+#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride, [PICKED_STRIPS] = picked_strips_##taps##_##stride
+STRIPS(picked_strips_3_2, 3, 2, 1, 2, PICKED)
+STRIPS(narrow_strips_5_2, 5, 2, 1, 2, NARROW)
+STRIPS(shifted_strips_5, 5, 1, SHIFTED_ACROSS, 1, SHIFTED)
+STRIPS(shifted_strips_7, 7, 1, SHIFTED_ACROSS, 1, SHIFTED)
 #else
-#define STRIPS_OF_3(stride) STRIPS(strips_3_##stride, 3, stride, 1, 2, 0)
-#define TABLE_OF_3(stride) {strips_3_##stride}
-#define NARROW_STRIPS_5_2 NULL
+#define STRIPS_OF_3(stride) STRIPS(strips_3_##stride, 3, stride, 1, 2, LOADED)
+#define TABLE_OF_3(stride) strips_3_##stride
+#define WIDER_STRIPS(taps, stride) STRIPS(strips_##taps##_##stride, taps, stride, 1, 2, LOADED)
+#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride
+#define picked_strips_3_2 NULL
+#define narrow_strips_5_2 NULL
+#define shifted_strips_5 NULL
+#define shifted_strips_7 NULL
 #endif
 STRIPS_OF_3(1)
 STRIPS_OF_3(2)
-STRIPS(strips_5_1, 5, 1, 1, 2, 0)
-STRIPS(strips_5_2, 5, 2, 1, 2, 0)
-STRIPS(strips_7_1, 7, 1, 1, 2, 0)
+WIDER_STRIPS(5, 1)
+WIDER_STRIPS(5, 2)
+WIDER_STRIPS(7, 1)
 #endif
-/* By taps and stride, the same down and across; and vectors side by side, less one, or NARROW_STRIPS. */
-static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][NARROW_STRIPS + 1] = {
+/* By taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
+static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][STRIP_KINDS] = {
 #if VECTOR_BYTES > 16  /* masks that cost little */
-    [3] = {[1] = TABLE_OF_3(1), [2] = TABLE_OF_3(2)},
-    [5] = {[1] = {strips_5_1}, [2] = {strips_5_2, [NARROW_STRIPS] = NARROW_STRIPS_5_2}},
-    [7] = {[1] = {strips_7_1}},
+    [3] = {[1] = {TABLE_OF_3(1)}, [2] = {TABLE_OF_3(2), [PICKED_STRIPS] = picked_strips_3_2}},
+    [5] = {
+        [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5}, [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2}},
+    [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7}},
 #endif
 };
 
