@@ -100,7 +100,7 @@ WORD void store_chosen_f32(float *target, vf32 value, ptrdiff_t mask) { _mm512_m
 /* Of at most half a vector: a vector crosses cache lines with what its mask leaves out, too. */
 WORD vf32 load_half_f32(const float *source, ptrdiff_t count)
 {
-    return (vf32)_mm512_zextps256_ps512(_mm256_maskz_loadu_ps((__mmask8)first_lanes(count), source));
+    return (vf32)_mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)first_lanes(count), source));
 }
 WORD void store_half_f32(float *target, vf32 value, ptrdiff_t count)
 {
