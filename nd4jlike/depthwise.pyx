@@ -4,16 +4,17 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdlib cimport free
-from libc.string cimport memcmp, memset, strcmp
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memmove, memset, strcmp
 
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
     ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED,
     REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
+from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
-from nd4jlike.workers cimport MAX_PARTS, share_work
+from nd4jlike.workers cimport MAX_PARTS, Work, share_work
 
 import numpy as np
 
@@ -40,6 +41,9 @@ __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
 DISTANCES = {
     IN_CACHE: "in caches", BEYOND_SECOND_LEVEL: "beyond the second-level cache", CACHE_EDGE: "at the edge of the last-level cache", IN_MEMORY: "in memory",
 }
+
+# Why the padding of an input is left alone.
+cdef str NOT_FINITE = "some weights are not finite"
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
@@ -81,10 +85,14 @@ cdef tuple WEIGHTS = tuple([name for name in AVAILABLE if name != "int16"])
 cdef object from_tag = DescriptorType.from_tag
 
 
+include "pixels.pxi"
+
+
 # What the threads of one call need to know.
 cdef struct Call:
     const Problem *problem
     const Family *family
+    const Planes *planes
     const char *x
     char *y
     char *scratch
@@ -97,10 +105,18 @@ cdef void run_rows(const void *context, Py_ssize_t begin, Py_ssize_t end, int pl
     call.family.run(call.problem, call.x, call.y, call.scratch + place * call.scratch_bytes, begin, end)
 
 
+cdef void run_sections(const void *context, Py_ssize_t begin, Py_ssize_t end, int place) noexcept nogil:
+    """The same of planes."""
+    cdef const Call *call = <const Call *> context
+    run_planes(call.planes, call.problem, call.family, call.x, call.y, call.scratch + place * call.scratch_bytes, begin, end)
+
+
 @cython.final
 cdef class _Launch:
     """A kernel call all but the addresses: what is decided once for two descriptors."""
+    # Of a section, where planes are computed as pixels; NULL: they are not.
     cdef Problem problem
+    cdef Planes *planes
     cdef const Family *family
     # The table that the family is of, and its instruction set.
     cdef object table
@@ -136,7 +152,8 @@ cdef class _Launch:
         return -found if self.aligns & ALIGNS_BOTH and (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0 else found
 
     cdef int run(self, const char *x, char *y) except -1:
-        cdef Call call = Call(&self.problem, self.family, x, y, NULL, self.scratch_bytes)
+        cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)
+        cdef Work work = run_rows if self.planes == NULL else run_sections
         cdef void *scratch = NULL
         if self.scratch_bytes:
             with cython.critical_section(self):
@@ -146,10 +163,10 @@ cdef class _Launch:
         call.scratch = <char *> scratch
 
         if self.brief:
-            run_rows(&call, 0, self.rows, 0)
+            work(&call, 0, self.rows, 0)
         else:
             with nogil:
-                share_work(run_rows, &call, self.rows, self.step, self.parts)
+                share_work(work, &call, self.rows, self.step, self.parts)
 
         if self.scratch_bytes:
             with cython.critical_section(self):
@@ -159,6 +176,7 @@ cdef class _Launch:
 
     def __dealloc__(self):
         free(self.spare)
+        free(self.planes)
 
 
 @cython.final
@@ -330,7 +348,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if self._padding == ((0, 0), (0, 0)):
             self._ignores_padding = "no window reaches beyond the image"
         elif not np.isfinite(weights).all():  # zero times infinity is NaN, which no implied pixel would give
-            self._ignores_padding = "some weights are not finite"
+            self._ignores_padding = NOT_FINITE
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.downwards(isa)[0]
@@ -496,7 +514,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
             f"kernel    {self._runs}, {self._family.lanes} channels a step{sums}" if launch is None else
-            f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {launch.family.kernel(&launch.problem).decode()}",
+            f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {'planes as pixels: ' if launch.planes != NULL else ''}"
+            f"{launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
             return "\n".join([*lines, "no input seen yet: explain(x) tells what would happen"])
@@ -574,26 +593,15 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
         self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
+        turns = lies_apart(problem) and source.length and target.length and not (self._element == FLOAT64 and self._ignores_padding == NOT_FINITE)
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
         launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
-        launch.looks_at_padding = not self._ignores_padding and has_halo(x, self._axes) and launch.family.reads_halo(problem)
+        launch.looks_at_padding = not (self._ignores_padding or turns) and has_halo(x, self._axes) and launch.family.reads_halo(problem)
         launch.reads_padding = launch.looks_at_padding and reads_padding
         if launch.reads_padding:
             problem.halo[0], problem.halo[1] = source.padding_offsets[h], source.paddings[h] - source.padding_offsets[h]
             problem.halo[2], problem.halo[3] = source.padding_offsets[w], source.paddings[w] - source.padding_offsets[w]
-        self._pack(launch, reading.weights)
-
-        launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.rows = problem.batch * problem.out_height
-        estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * launch.family.lanes)
-        if source.itemsize == 1:
-            estimate = estimate * 2 // 5
-        estimate += (source.length + target.length) * source.itemsize // 40
-        launch.step = min(problem.out_height, ROWS_TOGETHER)
-        launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
-        if estimate < NANOSECONDS_TO_CUT:
-            launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
-        launch.brief = estimate < NANOSECONDS_TO_RELEASE
         extents = [problem.batch, problem.height, problem.width, problem.channels + problem.channel_room]
         extents[3] = problem.x_block or extents[3]
         span(problem.x_strides, extents, problem.halo, source.itemsize, &launch.x_begin, &launch.x_end)
@@ -602,6 +610,25 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         extents[3] = problem.y_block or extents[3]
         span(problem.y_strides, extents, NULL, target.itemsize, &launch.y_begin, &launch.y_end)
         add_blocks(problem.channels * problem.multiplier, problem.y_block, problem.y_block_step * target.itemsize, &launch.y_begin, &launch.y_end)
+        if turns:
+            self._turn(launch, source, target)
+        self._pack(launch, reading.weights)
+
+        launch.scratch_bytes = launch.family.scratch_bytes(problem)
+        launch.step = min(problem.out_height, ROWS_TOGETHER)
+        if turns:
+            launch.step = launch.planes.outputs
+            if launch.planes.rest.channels:
+                launch.scratch_bytes = max(launch.scratch_bytes, launch.family.scratch_bytes(&launch.planes.rest))
+            launch.scratch_bytes += launch.planes.x_bytes + launch.planes.y_bytes
+        estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * launch.family.lanes)
+        if source.itemsize == 1:
+            estimate = estimate * 2 // 5
+        estimate += (source.length + target.length) * source.itemsize // (15 if turns else 40)
+        launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
+        if estimate < NANOSECONDS_TO_CUT:
+            launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
+        launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 
     cdef int _state(self, Problem *problem, ShapeDescriptor x, ShapeDescriptor y, object reading, object walk) except -1:
@@ -660,6 +687,19 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"channels, the multiplier 1; reorder(x, 'nhwc') makes it plain"
         )
 
+    cdef int _turn(self, _Launch launch, const Layout *x, const Layout *y) except -1:
+        """Have planes computed as pixels."""
+        cdef Problem *problem = &launch.problem
+        cdef Py_ssize_t together = channels_together(problem, x.itemsize)
+        x_pitch, y_pitch = [geometry.pixel_pitch(1, count, size, SECTION_BYTES)
+                            for count, size in ((together, x.itemsize), (together * problem.multiplier, y.itemsize))]
+        launch.planes = <Planes *> calloc(1, sizeof(Planes))
+        if launch.planes == NULL:
+            raise MemoryError("cannot allocate a plan")
+        launch.planes.moves, launch.planes.outside = kernels_of(launch.isa), <int> self._padding_bits
+        cut_sections(launch.planes, problem, x, y, self._axes, together, x_pitch, y_pitch)
+        return 0
+
     cdef int _pack(self, _Launch launch, object weights) except -1:
         """Complete the problem by its constants, and have the kernel pack them."""
         cdef Problem *problem = &launch.problem
@@ -681,13 +721,38 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
                 lowest, highest = quantized_activation_range(self._activation, quantization.output, self.dtype, self._rounding)
                 problem.quantized_min, problem.quantized_max = lowest - less, highest - less
                 problem.output_zero_point = quantization.output[1] - less
-        values = as_ndarray(weights)
         bias = None if self._bias is None else as_ndarray(self._bias)
-        launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT, True)
-
-        launch.family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
-
+        if launch.planes == NULL:
+            values = as_ndarray(weights)
+            launch.packed = allocate(launch.family.packed_bytes(problem), 0, ALIGNMENT, True)
+            launch.family.pack(problem, values.data(), NULL if bias is None else bias.data(), &requantization, launch.packed.data)
+        else:
+            self._pack_parts(launch, weights, bias, requantization)
         problem.packed = launch.packed.data
+        return 0
+
+    cdef int _pack_parts(self, _Launch launch, object weights, NdArray bias, Requantization requantization) except -1:
+        """The constants of one section's channels after those of another."""
+        cdef Planes *planes = launch.planes
+        cdef const Problem *part
+        cdef NdArray values
+        cdef const char *bias_at = NULL if bias is None else bias.data()
+        cdef Py_ssize_t channel = 0, outputs
+        name_rest(planes, &launch.problem)
+        planes.packed_bytes = max(launch.family.packed_bytes(&launch.problem), launch.family.packed_bytes(&planes.rest) if planes.rest.channels else 0)
+        planes.packed_bytes = (planes.packed_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        launch.packed = allocate((planes.channels + planes.together - 1) // planes.together * planes.packed_bytes, 0, ALIGNMENT, True)
+        while channel < planes.channels:
+            part = part_at(planes, &launch.problem, channel)
+            outputs = part.channels * part.multiplier
+            values = as_ndarray(np.ascontiguousarray(weights[:, :, channel * part.multiplier : channel * part.multiplier + outputs]))
+            launch.family.pack(part, values.data(), bias_at, &requantization, launch.packed.data + channel // planes.together * planes.packed_bytes)
+            if bias is not None:
+                bias_at += outputs * bias.descriptor.layout.itemsize
+            if requantization.scales != NULL:
+                requantization.multipliers, requantization.shifts = requantization.multipliers + outputs, requantization.shifts + outputs
+                requantization.scales += outputs
+            channel += planes.together
         return 0
 
     cdef tuple _walk(self, object height, object width, object channels):
@@ -771,10 +836,14 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             halo = "implied: this kernel leaves taps outside the image out"
         else:
             halo = "implied, " + (self._ignores_padding or ("the padding of x held other values" if launch.looks_at_padding else "x has no padding there"))
+        apart = ""
+        if launch.planes != NULL:
+            apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
         return [
-            f"window    {problem.kernel_height}x{problem.kernel_width}, {problem.channels} channels, multiplier {problem.multiplier}: {x.shape} to {y.shape}",
+            f"window    {problem.kernel_height}x{problem.kernel_width}, {x.shape[self._axes[3]]} channels, multiplier {problem.multiplier}: "
+            f"{x.shape} to {y.shape}",
             f"halo      {halo}",
-            f"channels  {problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
+            f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
             f"threads   {launch.parts} of {self.threads}, {launch.rows} rows",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "

@@ -1175,6 +1175,64 @@ def test_d21_plans_travel(dtype):
         assert found.descriptor == expected.descriptor
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "float64"])
+def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
+    """D23: Integers and float64 whose channels lie apart (NCHW) give the bits of the same elements with channels last."""
+    rng = np.random.default_rng(5)
+    cut = 0
+    for size, channels, kernel, multiplier, steps in (
+        ((5, 6), 3, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),
+        ((7, 7), 130, (5, 5), 1, {"padding": ((2, 2), (2, 2))}),
+        ((9, 4), 17, (2, 3), 2, {"stride": (2, 1), "padding": ((0, 1), (2, 0))}),
+        ((6, 5), 2, (3, 3), 8, {"stride": 2, "padding": ((0, 1), (1, 0))}),
+        ((1, 40), 70, (1, 5), 1, {"dilation": (1, 2), "padding": ((0, 0), (8, 0))}),
+        ((41, 61), 67, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),  # sections of rows
+        ((60, 70), 33, (5, 3), 1, {"stride": (2, 1), "dilation": (3, 1), "padding": ((9, 15), (1, 1))}),
+        ((12, 160), 64, (3, 3), 1, {"padding": ((40, 40), (1, 1))}),  # sections without a row of the image
+        ((50, 90), 20, (2, 2), 2, {"stride": (3, 2), "padding": ((0, 0), (0, 0))}),
+    ):
+        outputs = channels * multiplier
+        if kind == "float64":
+            values, weights, bias = (
+                rng.standard_normal((2, *size, channels)),
+                rng.standard_normal((*kernel, channels, multiplier)),
+                rng.standard_normal(outputs),
+            )
+            options = {}
+        else:
+            limits, types = np.iinfo(kind), np.iinfo("int8" if kind == "int16" else kind)
+            values = rng.integers(limits.min, limits.max, (2, *size, channels), kind, endpoint=True)
+            weights = rng.integers(types.min, types.max, (*kernel, channels, multiplier), types.dtype, endpoint=True)
+            bias, zero = rng.integers(-999, 999, outputs, "int32"), 0 if kind == "int16" else 3
+            steepness = (0.02, 7) if kind == "uint8" else rng.uniform(0.01, 0.02, outputs)
+            options = {"quantization": nd.Quantization((0.1, zero), steepness, (0.5, zero)), "dtype": kind}
+        want = np.asarray(nd.depthwise_conv2d(values, weights, bias, isa=isa, **steps, **options))
+        for threads, flips in ((1, False), (3, True)):
+            plan = nd.DepthwiseConv2d(weights, bias, isa=isa, threads=threads, **steps, **options)
+            given = guarded_array(values[:, :: -1 if flips else 1].transpose(0, 3, 1, 2), side).transpose(0, 2, 3, 1)[:, :: -1 if flips else 1]
+            out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, 77, want.dtype), side).transpose(0, 2, 3, 1)
+            plan(given, out)
+            assert "planes as pixels" in plan.explain()
+            assert (out == want).all(), (size, channels, kernel, steps)
+            plan(values, out)
+            assert (out == want).all(), (size, channels, kernel, steps)
+            plan(given, want := want.copy())
+            assert (out == want).all(), (size, channels, kernel, steps)
+        cut += f"apart, {want.shape[1]} rows" not in plan.explain()
+    assert cut >= 3
+
+
+@every_isa
+def test_d23_weights_that_are_not_finite_meet_no_padding(isa):
+    """D23: Integers and float64 whose channels lie apart (NCHW) give the bits of the same elements with channels last."""
+    values, weights = np.ones((1, 41, 61, 67)), np.ones((3, 3, 67, 1))
+    weights[0, 0, 5], weights[2, 2, 66] = np.inf, -np.inf
+    got = nd.depthwise_conv2d(values.transpose(0, 3, 1, 2).copy(), weights, data_format="NCHW", isa=isa)
+    assert (np.asarray(got).transpose(0, 2, 3, 1) == np.asarray(nd.depthwise_conv2d(values, weights, isa=isa))).all()
+
+
 def living_plans():
     gc.collect()
     return [thing for thing in gc.get_objects() if type(thing) is nd.DepthwiseConv2d]

@@ -512,4 +512,4 @@ def test_d20_memory_does_not_grow_with_the_channels(isa, kind):
             x = nd.ShapeDescriptor.from_tag((1, 20, 24, channels), "adbc", kind) if layout == "planar" else plan.input_descriptor((1, 20, 24, channels))
             seen.setdefault(layout, set()).add(scratch_of(plan, x))
     assert all(len(found) == 1 for found in seen.values()), seen
-    assert 0 < max(seen["planar"]) <= 100_000
+    assert 0 < max(seen["planar"]) <= 250_000

@@ -1,0 +1,156 @@
+# Planes as pixels: integers and float64 whose channels lie apart (NCHW) are computed with channels side by side. Some channels of some rows of an image at
+# a time are brought to scratch, and their results to where they belong (ADR 0004).
+
+cdef enum:
+    # What the inputs and outputs of a section aim at: they stay in a second-level cache.
+    SECTION_BYTES = 192 << 10
+    # Channels at a time, so many times as many of images that are small, up to these bytes; and less where each has several filters.
+    SECTION_CHANNELS = 64
+    SMALL_BYTES = 64 << 10
+    FEW_CHANNELS = 16
+
+
+cdef struct Planes:
+    # How elements are moved.
+    const MoveTable *moves
+    # From element (0, .., 0) on: the arrays, and the pixels in scratch.
+    Layout x, y, x_pixels, y_pixels
+    int image_axis, row_axis, channel_axis
+    # Channels of the input, and those of a section; where the last ones are fewer, their problem. Bytes of the packed weights of each.
+    Py_ssize_t channels, together
+    Problem rest
+    Py_ssize_t packed_bytes
+    # Rows of an image and of its outputs; outputs of a section.
+    Py_ssize_t height, out_height, outputs
+    # Rows of an image above the first window, from a window to the next, and of a window. A section of all outputs has the rows of the image, no others.
+    Py_ssize_t pad, step, window
+    bint whole
+    # Bytes of a row of pixels, and of a section; what lies outside the image holds such bytes.
+    Py_ssize_t x_row, y_row, x_bytes, y_bytes
+    int outside
+
+
+cdef bint lies_apart(const Problem *problem) noexcept:
+    """Whether channels do that no kernel reads and writes in place."""
+    if problem.element == FLOAT32 or problem.element == FLOAT16 or problem.element == BFLOAT16:
+        return False
+    return (problem.channels > 1 and problem.x_strides[3] != 1) or (problem.channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
+
+
+cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) noexcept:
+    cdef Py_ssize_t image = (problem.height * problem.width + problem.out_height * problem.out_width) * itemsize * SECTION_CHANNELS
+    return min(problem.channels, max(FEW_CHANNELS, SECTION_CHANNELS * max(1, SMALL_BYTES // image) // problem.multiplier))
+
+
+cdef void lay_pixels(Layout *pixels, const Layout *layout, tuple axes, Py_ssize_t pitch) noexcept:
+    """Pixels so many elements apart, for the elements of a layout; all images at one place."""
+    cdef int n = axes[0], h = axes[1], w = axes[2], c = axes[3]
+    pixels[0] = layout[0]
+    pixels.strides[n], pixels.strides[h], pixels.strides[w], pixels.strides[c] = 0, layout.shape[w] * pitch, pitch, 1
+
+
+cdef void cut_sections(
+    Planes *planes, Problem *problem, const Layout *x, const Layout *y, tuple axes, Py_ssize_t together, Py_ssize_t x_pitch, Py_ssize_t y_pitch,
+) noexcept:
+    """Plan the sections of a problem, which becomes that of one of them, of so many channels. Pixels in scratch are so many elements apart."""
+    cdef Py_ssize_t rows = problem.height
+    planes.x, planes.y = x[0], y[0]
+    planes.x.offset = planes.y.offset = 0
+    lay_pixels(&planes.x_pixels, &planes.x, axes, x_pitch)
+    lay_pixels(&planes.y_pixels, &planes.y, axes, y_pitch)
+    planes.image_axis, planes.row_axis, planes.channel_axis = axes[0], axes[1], axes[3]
+    planes.channels, planes.together = problem.channels, together
+    planes.height, planes.out_height = problem.height, problem.out_height
+    planes.pad, planes.step = problem.pad_top, problem.stride_height
+    planes.window = (problem.kernel_height - 1) * problem.dilation_height + 1
+    planes.x_row = problem.width * x_pitch * x.itemsize
+    planes.y_row = problem.out_width * y_pitch * y.itemsize
+    planes.outputs, planes.whole = problem.out_height, True
+    if rows * planes.x_row + planes.outputs * planes.y_row > SECTION_BYTES:
+        planes.outputs = (SECTION_BYTES - planes.window * planes.x_row) // (planes.step * planes.x_row + planes.y_row) // ROWS_TOGETHER * ROWS_TOGETHER
+        planes.outputs, planes.whole = min(max(planes.outputs, ROWS_TOGETHER), problem.out_height), False
+        rows = (planes.outputs - 1) * planes.step + planes.window
+        problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0
+    planes.x_bytes = (rows * planes.x_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    planes.y_bytes = (planes.outputs * planes.y_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    problem.batch, problem.distance, problem.sets = 1, IN_CACHE, 0
+    problem.x_strides = [0, problem.width * x_pitch, x_pitch, 1]
+    problem.y_strides = [0, problem.out_width * y_pitch, y_pitch, 1]
+    problem.channels, problem.channel_room = planes.together, x_pitch - planes.together
+
+
+cdef void name_rest(Planes *planes, const Problem *problem) noexcept:
+    """The problem of the last channels, once constants are known."""
+    planes.rest = problem[0]
+    planes.rest.channels = planes.channels % planes.together
+    planes.rest.channel_room += planes.together - planes.rest.channels
+
+
+cdef inline const Problem *part_at(const Planes *planes, const Problem *problem, Py_ssize_t channel) noexcept nogil:
+    """That of the channels from this one on."""
+    return problem if channel + planes.together <= planes.channels else &planes.rest
+
+
+cdef void move_rows(
+    const Planes *planes, const Layout *source, const char *x, const Layout *target, char *y, Py_ssize_t image, Py_ssize_t begin, Py_ssize_t end,
+    Py_ssize_t channel, Py_ssize_t channels,
+) noexcept nogil:
+    """Some channels of rows of an image, from layout to layout."""
+    cdef Box box
+    if begin < end:
+        all_of(&box, source)
+        box.first[planes.image_axis], box.end[planes.image_axis] = image, image + 1
+        box.first[planes.row_axis], box.end[planes.row_axis] = begin, end
+        box.first[planes.channel_axis], box.end[planes.channel_axis] = channel, channel + channels
+        move(planes.moves, source, x, target, y, &box, NULL, NULL)
+
+
+cdef void run_part(
+    const Planes *planes, const Problem *problem, const Family *family, const char *source, char *target, char *scratch,
+    Py_ssize_t image, Py_ssize_t top, Py_ssize_t end, Py_ssize_t channel,
+) noexcept nogil:
+    """Output rows of an image, of the channels of `problem`, in sections."""
+    cdef char *x = scratch
+    cdef char *y = scratch + planes.x_bytes
+    cdef char *x_pixels = x - channel * planes.x.itemsize
+    cdef char *y_pixels = y - channel * problem.multiplier * planes.y.itemsize
+    cdef Py_ssize_t count, reach, first, low, high, skipped = top if planes.whole else 0, have_first = 0, have_end = -1
+    while top < end:
+        count = min(planes.outputs, end - top)
+        # Rows of the image that windows reach, from `first` on, those of them that exist, and of those what is new.
+        first = 0 if planes.whole else top * planes.step - planes.pad
+        reach = planes.height if planes.whole else (count - 1) * planes.step + planes.window
+        low = max(first, 0)
+        high = max(low, min(planes.height, first + reach))
+        if low < have_end:
+            memmove(x + (low - first) * planes.x_row, x + (low - have_first) * planes.x_row, <size_t> ((min(have_end, high) - low) * planes.x_row))
+        else:
+            have_end = low
+        memset(x, planes.outside, <size_t> (min(low - first, reach) * planes.x_row))
+        move_rows(
+            planes, &planes.x, source, &planes.x_pixels, x_pixels - first * planes.x_row, image, min(have_end, high), high, channel, problem.channels)
+        memset(x + (high - first) * planes.x_row, planes.outside, <size_t> (max(0, first + reach - high) * planes.x_row))
+        have_first, have_end = first, high
+        family.run(problem, x, y, y + planes.y_bytes, skipped, skipped + count)
+        move_rows(
+            planes, &planes.y_pixels, y_pixels - (top - skipped) * planes.y_row, &planes.y, target, image, top, top + count,
+            channel * problem.multiplier, problem.channels * problem.multiplier)
+        top += count
+
+
+cdef void run_planes(
+    const Planes *planes, const Problem *problem, const Family *family, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
+    """Output rows begin to end of batch*out_height."""
+    cdef Py_ssize_t image, top, rows, channel
+    cdef Problem part
+    while begin < end:
+        image, top = begin // planes.out_height, begin % planes.out_height
+        rows = min(planes.out_height - top, end - begin)
+        channel = 0
+        while channel < planes.channels:
+            part = part_at(planes, problem, channel)[0]
+            part.packed = <const char *> problem.packed + channel // planes.together * planes.packed_bytes
+            run_part(planes, &part, family, x, y, scratch, image, top, top + rows, channel)
+            channel += planes.together
+        begin += rows
