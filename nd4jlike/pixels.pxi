@@ -1,5 +1,5 @@
-# Planes as pixels: integers and float64 whose channels lie apart (NCHW) are computed with channels side by side. Some channels of some rows of an image at
-# a time are brought to scratch, and their results to where they belong (ADR 0004).
+# Planes as pixels: what lies with its channels apart (NCHW) and has no kernels there, or slower ones, is computed with channels side by side. Some channels
+# of some rows of an image at a time are brought to scratch, and their results to where they belong (ADR 0004).
 
 cdef enum:
     # What the inputs and outputs of a section aim at: they stay in a second-level cache.
@@ -28,13 +28,6 @@ cdef struct Planes:
     # Bytes of a row of pixels, and of a section; what lies outside the image holds such bytes.
     Py_ssize_t x_row, y_row, x_bytes, y_bytes
     int outside
-
-
-cdef bint lies_apart(const Problem *problem) noexcept:
-    """Whether channels do that no kernel reads and writes in place."""
-    if problem.element == FLOAT32 or problem.element == FLOAT16 or problem.element == BFLOAT16:
-        return False
-    return (problem.channels > 1 and problem.x_strides[3] != 1) or (problem.channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
 
 
 cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) noexcept:

@@ -7,6 +7,9 @@ cdef enum:
     IN_PLACE_BYTES = 256 << 10
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
+    # Channels of a vector, as few as 4 of 5 of which are there, and taps, up to which float32 planes stay where they are.
+    WELL_FILLED = 16
+    FEW_TAPS = 4
 
 
 cdef struct Need:
@@ -417,6 +420,29 @@ cdef void pack_float(const Problem *problem, const void *weights, const void *bi
         pack_blocks(problem, <const float *> weights, <const float *> bias, packed)
 
 
+cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
+    return not (problem.x_block or problem.y_block) and (
+        (problem.channels > 1 and problem.x_strides[3] != 1) or (problem.channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
+    )
+
+
+cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
+    """Vectors of channels must be filled well. float32 pays in caches only, and not where strips or a few taps are fast."""
+    if not lies_apart(problem) or problem.element == FLOAT64:
+        return lies_apart(problem)
+    if 5 * problem.channels < 4 * divide_up(problem.channels, WELL_FILLED) * WELL_FILLED or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
+        return False
+    if problem.element != FLOAT32 or not in_planes(problem):
+        return True
+    return (
+        problem.distance == IN_CACHE and not in_strips(problem) and problem.kernel_width > 1 and problem.kernel_height * problem.kernel_width > FEW_TAPS
+    )
+
+
+cdef bint as_pixels_integer(const Problem *problem) noexcept nogil:
+    return lies_apart(problem)
+
+
 cdef inline int weight_of(const Job *job, const short *weights, Py_ssize_t row, Py_ssize_t column, Py_ssize_t channel) noexcept nogil:
     """The weight at a row and column of the job's axes; 0 for the empty half of a cell."""
     if job.swapped:
@@ -618,10 +644,12 @@ cdef object export(const char *isa):
     table.isa = isa
     cdef Family floats
     if FLOATS:
-        floats = Family(LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, aligns_float, run_float)
+        floats = Family(
+            LANES, packed_bytes_float, pack_float, scratch_bytes_float, kernel_float, reads_halo_float, as_pixels_float, aligns_float, run_float)
         table.families[FLOAT32] = table.families[FLOAT16] = table.families[BFLOAT16] = floats
         floats.lanes = LANES // 2
         table.families[FLOAT64] = floats
-    table.families[INT8] = table.families[UINT8] = Family(LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, NULL, run_s8)
-    table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, NULL, run_s16)
+    table.families[INT8] = table.families[UINT8] = Family(
+        LANES, packed_bytes_s8, pack_s8, scratch_bytes_s8, kernel_s8, reads_halo_s8, as_pixels_integer, NULL, run_s8)
+    table.families[INT16] = Family(LANES, packed_bytes_s16, pack_s16, scratch_bytes_s16, kernel_s16, reads_halo_s16, as_pixels_integer, NULL, run_s16)
     return PyCapsule_New(&table, "nd4jlike.kernels.KernelTable", NULL)

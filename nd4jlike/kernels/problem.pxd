@@ -113,6 +113,8 @@ cdef struct Family:
     # What runs, for people; and whether it reads cells around the image where Problem.halo allows it.
     const char *(*kernel)(const Problem *problem) noexcept nogil
     bint (*reads_halo)(const Problem *problem) noexcept nogil
+    # Whether channels lie apart that are computed faster, or only, side by side: they are brought to scratch then, and given as another problem.
+    bint (*as_pixels)(const Problem *problem) noexcept nogil
     # Whose addresses decide on Problem.lead; NULL: nobody's.
     int (*aligns)(const Problem *problem) noexcept nogil
     # Computes output rows [begin, end) of batch*out_height; disjoint ranges may run at the same time, each with its own scratch.
