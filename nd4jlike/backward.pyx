@@ -246,7 +246,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     cdef NdArray source = as_ndarray(grad)
     cdef NdArray image = None if isinstance(x, ShapeDescriptor) else as_ndarray(x)
     cdef ShapeDescriptor layout = x if image is None else image.descriptor
-    cdef NdArray by_input, by_weights, by_bias
+    cdef NdArray by_input, by_weights, by_bias, pixels
     cdef NdArray sums_weights, sums_bias
     cdef tuple key
     cdef _Call call
@@ -275,6 +275,9 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
         by_bias = unwritten(call.results[2])
     if by_input is None and "input" in needs:
         by_input = unwritten(call.results[0])
+    pixels = by_input
+    if "input" in needs and as_pixels(source, by_input, call):
+        pixels, source = unwritten(from_tag(layout.shape, letters(call.axes), SINGLE)), channels_last(source, call.axes)
 
     if "weights" in needs or "bias" in needs:
         in_place = by_weights is not None and weights_format == "HWCM" and np.asarray(by_weights).flags.c_contiguous
@@ -292,13 +295,15 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     if "input" in needs and layout.layout.length:
         with cython.critical_section(call):
             back = call.back
-        if back is None or back.result != by_input.descriptor:
-            back = back_to(by_input.descriptor, source.descriptor, call)
+        if back is None or back.result != pixels.descriptor:
+            back = back_to(pixels.descriptor, source.descriptor, call)
             with cython.critical_section(call):
                 call.back = back
         if not (weights_format == "HWCM" and weights.flags.c_contiguous):
             weights = reading_that_fits(geometry.weight_readings(weights, weights_format), layout.shape[call.axes[3]], source.shape[call.axes[3]]).weights
-        convolve_back(back, source, by_input, as_ndarray(weights), threads)
+        convolve_back(back, source, pixels, as_ndarray(weights), threads)
+        if pixels is not by_input:
+            by_input[...] = pixels
     return DepthwiseGradients(*[
         array if out is None or out[i] is None else out[i] for i, array in enumerate((by_input, by_weights, by_bias))
     ])
@@ -521,12 +526,21 @@ cdef char *allocate_scratch(Py_ssize_t nbytes) except? NULL:
     return <char *> scratch
 
 
+cdef bint lies_apart(NdArray x, tuple axes):
+    cdef Py_ssize_t channel = axes[3]
+    return x.descriptor.layout.strides[channel] != 1 and x.descriptor.layout.shape[channel] != 1
+
+
 cdef NdArray channels_last(NdArray x, tuple axes):
     """`x` where its channels lie side by side, else a copy in that order."""
-    cdef Py_ssize_t channel = axes[3]
-    if x.descriptor.layout.strides[channel] == 1 or x.descriptor.layout.shape[channel] == 1:
-        return x
-    return reorder(x, letters(axes))
+    return reorder(x, letters(axes)) if lies_apart(x, axes) else x
+
+
+cdef bint as_pixels(NdArray grad, NdArray result, _Call call):
+    """Whether copies with channels side by side are the faster way to the gradient by the input: phases of a stride have columns apart."""
+    cdef bint apart = lies_apart(grad, call.axes), result_apart = lies_apart(result, call.axes)
+    channels, outputs = result.shape[call.axes[3]], grad.shape[call.axes[3]]
+    return channels > 1 and (apart or result_apart) and (apart != result_apart or call.walk.stride != (1, 1) or channels != outputs)
 
 
 cdef str letters(tuple axes):

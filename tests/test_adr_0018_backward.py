@@ -260,6 +260,12 @@ def test_d6_elements_of_out_are_written_and_nothing_else(isa):
     grad, x, weights = layer((5, 6), 17, 1, (3, 3), padding=same((5, 6), (3, 3)))
     assert nd.depthwise_conv2d_backward(grad, x, weights, out=(target, None, None), isa=isa).input is target
     assert target.check_padding(9)
+    padding = same((5, 6), (3, 3), (2, 2))
+    arrays = layer((5, 6), 17, 2, (3, 3), (2, 2), (1, 1), padding)
+    planes = padded(np.zeros((1, 17, 5, 6), np.float32), (0, 2, 2, 3), (0, 1, 1, 1), 9)
+    got = nd.depthwise_conv2d_backward(*arrays, stride=2, out=(planes.transpose(0, 2, 3, 1), None, None), isa=isa)
+    assert_close(got, *arrays, stride=(2, 2), padding=padding)
+    assert planes.check_padding(9)
 
 
 def test_d6_overlap_is_refused():
