@@ -270,16 +270,16 @@ def quantized_activation_range(activation: str | None, output: tuple[float, int]
     dtype : dtype
         Integer type of the result.
     rounding : {"tflite", "xnnpack"}
-        Where one half goes: away from zero, or to even.
+        Whose rule: ``zero_point + round(bound / scale)``, one half away from zero, or ``round(bound / scale + zero_point)``, one half to even.
 
     Returns
     -------
     lowest, highest : int
-        ``zero_point + round(bound / scale)``, divided in float32, within `dtype`.
+        Computed in float32, within `dtype`.
 
     Notes
     -----
-    TensorFlow Lite's `CalculateActivationRangeQuantized`, and XNNPACK's `xnn_qs8_quantize` (seen to round half to even).
+    TensorFlow Lite's `CalculateActivationRangeQuantized`, and XNNPACK's `xnn_qs8_quantize` (ADR 0006, D7).
 
     Examples
     --------
@@ -292,10 +292,12 @@ def quantized_activation_range(activation: str | None, output: tuple[float, int]
 
     def quantized(bound: float) -> int:
         with np.errstate(over="ignore"):
-            steps = float(np.float32(bound) / np.float32(scale))
-        if math.isinf(steps):
+            steps = np.float32(bound) / np.float32(scale)
+        if rounding == "xnnpack":
+            return round(float(np.clip(steps + np.float32(zero_point), limits.min, limits.max)))
+        if np.isinf(steps):
             return limits.max if steps > 0 else limits.min
-        size = round(abs(steps)) if rounding == "xnnpack" else math.floor(abs(steps) + 0.5)
+        size = math.floor(abs(float(steps)) + 0.5)
         return min(max(zero_point + (size if steps > 0 else -size), limits.min), limits.max)
 
     lowest, highest = ACTIVATIONS[activation]

@@ -97,6 +97,33 @@ def test_d10_d14_random_and_extreme_layers(kind, seed):
     compare("XNNPACK", kind, seed)
 
 
+@pytest.mark.parametrize("reference", ["LiteRT", "XNNPACK"])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_d7_bounds_of_activations(reference, kind):
+    """D7: An activation is a clamp of the quantized result, its bounds computed in float32."""
+    rng = np.random.default_rng(5)
+    limits = np.iinfo(kind)
+    x = np.tile(np.array([limits.min, limits.max], kind), 4).reshape(1, 2, 2, 2)
+    weights = np.full((1, 1, 2, 1), limits.max, kind)
+    layers = []
+    for case in range(200):
+        # The bounds are at a tie, or next to one, or anywhere.
+        steps = np.float32(rng.integers(0, 40) + 0.5) if case % 2 else np.float32(rng.uniform(0.1, 40))
+        activation, reach = (("relu6", 6), ("relu_n1_to_1", 1))[case // 2 % 2]
+        scale = np.nextafter(np.float32(reach) / steps, np.float32(rng.choice((0, 1, 1e3))), dtype=np.float32)
+        zero_point = int(rng.integers(limits.min, limits.max + 1))
+        middle = limits.min + 128
+        how = {"weights": weights, "bias": np.zeros(2, "int32"), "stride": (1, 1), "dilation": (1, 1), "activation": activation}
+        given, scales, output = (np.float32(1), middle), np.float32(1), (scale, zero_point)
+        theirs = {**how, "x_shape": x.shape, "out_shape": x.shape, "quantization": (given, scales, output), "same": True}
+        layers.append(({**theirs, "dtype": kind, "weights_zero_point": middle}, how, nd.Quantization(given, scales, output, middle)))
+    wants = REFERENCES[reference](models([theirs for theirs, _, _ in layers]), [x] * len(layers))
+    rounding = "xnnpack" if reference == "XNNPACK" else "tflite"
+    for (theirs, how, q), want in zip(layers, wants, strict=True):
+        got = np.asarray(nd.depthwise_conv2d(x, **how, quantization=q, padding="same", rounding=rounding))
+        assert np.array_equal(got, want), (theirs["activation"], theirs["quantization"], got.ravel()[:2], want.ravel()[:2])
+
+
 def compare(reference, kind, seed):
     """Run many layers in the interpreter at once and each here, on every instruction set."""
     rng = np.random.default_rng(seed)

@@ -314,8 +314,28 @@ def test_d7_activations_are_clamps(isa, rounding, activation):
     ],
 )
 def test_d7_bounds_stay_within_the_element_type(activation, output, bounds):
-    """D7: An activation is a clamp of the quantized result at `zero point + round(bound / scale)`."""
-    assert quantized_activation_range(activation, output, "int8") == bounds
+    """D7: An activation is a clamp of the quantized result: bounds beyond the type are its own."""
+    for rounding in ROUNDINGS:
+        assert quantized_activation_range(activation, output, "int8", rounding) == bounds
+
+
+# Activation, output scale and zero point, type; the least and largest outputs that XNNPACK gave (ai-edge-litert 2.3.0).
+SEEN_BOUNDS = [
+    ("relu_n1_to_1", 2.0, 1, "int8", (0, 2)),
+    ("relu6", 4.0, 69, "int8", (69, 70)),
+    ("relu6", 12.0, 3, "int8", (3, 4)),
+    ("relu_n1_to_1", 2 / 3, 5, "int8", (4, 6)),
+    ("relu_n1_to_1", 0.4, -1, "int8", (-4, 2)),
+    ("relu6", 0.32432428002357483, 58, "int8", (58, 76)),  # no tie before the zero point is added in float32
+    ("relu6", 4.0, 69, "uint8", (69, 70)),
+    ("relu_n1_to_1", 2.0, 129, "uint8", (128, 130)),
+]
+
+
+@pytest.mark.parametrize(("activation", "scale", "zero_point", "kind", "bounds"), SEEN_BOUNDS)
+def test_d7_xnnpack_rounds_with_the_zero_point(activation, scale, zero_point, kind, bounds):
+    """D7: with `"xnnpack"` at `round(bound / scale + zero point)`, one half going to even."""
+    assert quantized_activation_range(activation, (scale, zero_point), kind, "xnnpack") == bounds
 
 
 def test_d7_half_a_step_goes_where_the_library_has_it():
