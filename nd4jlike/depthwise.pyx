@@ -650,7 +650,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         problem.out_height, problem.out_width = walk.out
         problem.pad_top, problem.pad_left = walk.before
         problem.stride_height, problem.stride_width = self._stride
-        problem.dilation_height, problem.dilation_width = self._dilation
+        problem.dilation_height = self._dilation[0] if problem.kernel_height > 1 else 1
+        problem.dilation_width = self._dilation[1] if problem.kernel_width > 1 else 1
         # From a single row or column of outputs no step is taken: kernels make room for none that is longer than the window.
         if problem.out_height == 1:
             problem.stride_height = min(problem.stride_height, (problem.kernel_height - 1) * problem.dilation_height + 1)
@@ -756,7 +757,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         return 0
 
     cdef tuple _walk(self, object height, object width, object channels):
-        """How the windows walk over such an image, and the weights they carry."""
+        """How the windows walk over such an image, and the weights they carry: of taps that reach it."""
         cdef tuple size = (height, width, channels), last
         with cython.critical_section(self):
             last = self._walked
@@ -765,7 +766,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         for reading in self._readings:
             if reading.fits(channels):
                 window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
-                last = size, (reading, window.over((height, width)))
+                taps, walk = window.reaching(size[:2], window.over(size[:2]))
+                if reading.weights[taps].shape != reading.weights.shape:
+                    reading = reading._replace(weights=np.ascontiguousarray(reading.weights[taps]))
+                last = size, (reading, walk)
                 with cython.critical_section(self):
                     self._walked = last
                 return last[1]
@@ -839,8 +843,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         apart = ""
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
+        kernel = self._readings[0].weights.shape[:2] if self._readings[0].fits(x.shape[self._axes[3]]) else self._readings[-1].weights.shape[:2]
+        reaching = (problem.kernel_height, problem.kernel_width)
         return [
-            f"window    {problem.kernel_height}x{problem.kernel_width}, {x.shape[self._axes[3]]} channels, multiplier {problem.multiplier}: "
+            f"window    {kernel[0]}x{kernel[1]}{'' if kernel == reaching else ', of which %dx%d reach the image' % reaching}, {x.shape[self._axes[3]]} channels, multiplier {problem.multiplier}: "
             f"{x.shape} to {y.shape}",
             f"halo      {halo}",
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "

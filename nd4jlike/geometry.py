@@ -40,6 +40,9 @@ WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, 
 # Beyond any image; keeps every product with an offset that memory can hold inside a machine word, and the sum of two of them inside a C int.
 LARGEST = 2**30 - 1
 
+# Filters up to so large, without dilation, have kernels of their own, which leave out taps by themselves.
+SMALL_FILTER = 7
+
 CACHE_LINE = 64
 # Pixels at multiples of it fall into four sets of a 32 KiB 8-way cache, at multiples of twice that into two: they evict each other.
 SET_SPAN = 1024
@@ -108,6 +111,24 @@ class Window(NamedTuple):
             before.append(lead)
             reach.append((lead, max((count - 1) * stride + window - extent - lead, 0)))
         return Walk((out[0], out[1]), (before[0], before[1]), (reach[0], reach[1]))
+
+    def reaching(self, size: tuple[int, int], walk: Walk) -> tuple[tuple[slice, slice], Walk]:
+        """Leave out taps at the ends of the filter that are outside an image of `size`, whichever the output: the others, and how they walk."""
+        taps, before, reach = [], [], []
+        for axis in range(2):
+            kernel, stride, dilation, lead = self.kernel[axis], self.stride[axis], self.dilation[axis], walk.before[axis]
+            last = (walk.out[axis] - 1) * stride
+            first, end = 0, kernel
+            if dilation > 1 or kernel > SMALL_FILTER:
+                first, end = max(-(-(lead - last) // dilation), 0), min((size[axis] - 1 + lead) // dilation + 1, kernel)
+            if first < end:
+                lead -= first * dilation
+            else:
+                first, end, lead = 0, 1, last + 1  # one that stays just outside
+            taps.append(slice(first, end))
+            before.append(lead)
+            reach.append((max(lead, 0), max(last + (end - first - 1) * dilation + 1 - size[axis] - lead, 0)))
+        return (taps[0], taps[1]), Walk(walk.out, (before[0], before[1]), (reach[0], reach[1]))
 
     def phases(self, axis: int, size: int, walk: Walk) -> list[Phase]:
         """Divide the pixels of one axis (0: rows, 1: columns) by the taps that reach them; pixels that none reaches are left out.
@@ -239,7 +260,7 @@ def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:
         When it is none of them.
     """
     if (value is None or isinstance(value, str)) and value in choices:
-        return value
+        return value if value is None else str(value)
     raise LayoutError(f"{name} must be one of {', '.join(map(repr, choices))}: {value!r}")
 
 
@@ -294,7 +315,7 @@ def pair(name: str, value: Any, least: int) -> tuple[int, int]:
     return integer(name, value[0], least), integer(name, value[1], least)
 
 
-_SIDES = "an integer, (height, width), ((top, bottom), (left, right))"
+_SIDES = "an integer, (height, width) or ((top, bottom), (left, right))"
 
 
 def sides(padding: Any) -> Literal["same"] | Sides:
@@ -304,9 +325,11 @@ def sides(padding: Any) -> Literal["same"] | Sides:
         if padding not in {"same", "valid"}:
             raise LayoutError(f"padding must be 'same', 'valid' or one of {_SIDES}: {padding!r}")
         return "same" if padding == "same" else ((0, 0), (0, 0))
-    if isinstance(padding, (tuple, list)) and len(padding) == 2 and all(isinstance(side, (tuple, list)) for side in padding):
-        return pair("padding (top, bottom)", padding[0], 0), pair("padding (left, right)", padding[1], 0)
-    if isinstance(padding, (tuple, list)) and len(padding) != 2:
-        raise LayoutError(f"padding must be one of {_SIDES}: {padding!r}")
+    if isinstance(padding, (tuple, list)):
+        pairs = [isinstance(side, (tuple, list)) for side in padding]
+        if len(padding) != 2 or (any(pairs) and (not all(pairs) or any(len(side) != 2 for side in padding))):
+            raise LayoutError(f"padding must be one of {_SIDES}: {padding!r}")
+        if all(pairs):
+            return pair("padding (top, bottom)", padding[0], 0), pair("padding (left, right)", padding[1], 0)
     height, width = pair("padding", padding, 0)
     return (height, height), (width, width)

@@ -1314,3 +1314,52 @@ def test_d20_element_types_do_not_mix():
             integers(np.zeros((1, 4, 4, 4), dtype))
     with pytest.raises(nd.DTypeError, match="int8"):
         nd.DepthwiseConv2d(**GOOD)(np.zeros((1, 4, 4, 4), np.int8))
+
+
+@every_isa
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_d24_taps_that_no_output_has_inside_the_image(isa, data):
+    """D24: Taps at the ends of a dilated filter, or one of more than 7, that are outside the image for every output are left out."""
+    kernel = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    dilation = data.draw(st.tuples(*[st.sampled_from((1, 2, 3, 7, 1000, 2**20))] * 2))
+    stride = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    size = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 9)))
+    padding = [same_padding(n, k, s, d) for n, k, s, d in zip(size, kernel, stride, dilation, strict=True)]
+    if data.draw(st.booleans()):
+        padding = [(before + data.draw(st.integers(0, 5)), after + data.draw(st.integers(0, 5))) for before, after in padding]
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kind, channels = data.draw(st.sampled_from(("float32", "float16", "float64", "int8", "int16"))), data.draw(st.sampled_from((1, 3, 16, 17, 64)))
+    x, weights = rng.integers(-4, 5, (2, *size, channels)).astype(kind), rng.integers(-4, 5, (*kernel, channels, 1)).astype(kind)
+    quantization = None
+    if kind.startswith("int"):
+        weights, quantization = weights.astype("int8"), nd.Quantization((1.0, 0), 1.0, None)
+    want = accumulate(x, weights, stride=stride, dilation=dilation, padding=padding)
+    for data_format in ("NHWC", "NCHW"):
+        plan = nd.DepthwiseConv2d(weights, stride=stride, dilation=dilation, padding=tuple(padding), data_format=data_format, quantization=quantization, isa=isa,
+                                  dtype=kind)  # fmt: skip
+        values = x if data_format == "NHWC" else x.transpose(0, 3, 1, 2)
+        room = plan.input_descriptor(values.shape)
+        assert room.allocLength() <= math.prod(n + 2 * 12 * 7 + 12 for n in size) * 2 * 80
+        for side in SIDES:
+            for given_x in (guarded_array(values, side), on(room, values)):
+                got = np.asarray(plan(given_x))
+                assert np.array_equal(got if data_format == "NHWC" else got.transpose(0, 2, 3, 1), want)
+
+
+@every_isa
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8", "int16"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d24_neither_halo_nor_scratch_grows(isa, kind, data_format):
+    """D24: neither halo nor scratch has room for them, and `explain()` says how many taps reach the image."""
+    quantization = nd.Quantization((0.1, 0), 0.1, (1.0, 0)) if kind.startswith("int") else None
+    weights = np.ones((9, 9, 64, 1), "int8" if quantization else kind)
+    shape = (1, 7, 7, 64) if data_format == "NHWC" else (1, 64, 7, 7)
+    said = []
+    for dilation in (1, 10_000):
+        plan = nd.DepthwiseConv2d(weights if dilation > 1 else weights[:1, :1], dilation=dilation, data_format=data_format, quantization=quantization, isa=isa,
+                                  dtype=kind)  # fmt: skip
+        assert plan.input_descriptor(shape).allocLength() <= 7 * 7 * 96
+        said.append(plan.explain(shape).splitlines())
+    assert "window    9x9, of which 1x1 reach the image, 64 channels" in said[1][2]
+    assert said[0][-1] == said[1][-1]

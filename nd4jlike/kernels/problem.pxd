@@ -39,7 +39,8 @@ cdef struct Problem:
     Py_ssize_t kernel_height, kernel_width
     Py_ssize_t stride_height, stride_width
     Py_ssize_t dilation_height, dilation_width
-    # Implied rows above and columns left of the image; what lies below and right follows from the output extents.
+    # Implied rows above and columns left of the image, or, below 0, where the first window begins in it; what lies below and right follows from the output
+    # extents.
     Py_ssize_t pad_top, pad_left
 
     # Any sign, any size: a unit channel stride is the fast case, not a condition.

@@ -295,6 +295,8 @@ class DepthwiseConv2d:
         check_disjoint((read,), written)
         written._written()
         read._clean()
+        if 0 in written.desc.dims:
+            return lambda: None
         return bound(self._engine, self._primitive, self._scratch, {libdnnl.SRC: read._handle, libdnnl.DST: written._handle, **self._constants})
 
     def __repr__(self) -> str:
@@ -387,8 +389,8 @@ def _four(x: Any, name: str) -> NdArray:
 
 
 def _alike(one: MemoryDesc, other: MemoryDesc) -> bool:
-    """Whether elements lie alike; strides of axes of one block contribute to no address."""
-    if one == other:
+    """Whether elements lie alike; strides of axes of one block contribute to no address, nor do any where there are no elements."""
+    if one == other or (0 in one.dims and (one.dims, one.data_type) == (other.dims, other.data_type)):
         return True
     fixed = [(d.dims, d.data_type, d.padded_dims, d.inner_blks, d.inner_idxs) for d in (one, other)]
     return fixed[0] == fixed[1] and all(a == b or count <= 1 for a, b, count in zip(one.strides, other.strides, one._counts(), strict=True))

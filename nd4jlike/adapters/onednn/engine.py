@@ -74,11 +74,13 @@ class Engine:
             return library.make("memory_desc", "memory_desc_create_with_strides", ndims, dims, code, Dims(*desc.strides))
         tag, room = (desc.tag, desc.dims) if desc.tag else _hosting_tag(desc)
         whole = library.make("memory_desc", "memory_desc_create_with_string_tag", ndims, Dims(*room), code, str(tag).encode())
-        return whole if room == desc.dims else library.make("memory_desc", "memory_desc_create_submemory", whole, dims, Dims())
+        # At its end, where tails belong.
+        start = (n - own for n, own in zip(room, desc.dims, strict=True))
+        return whole if room == desc.dims else library.make("memory_desc", "memory_desc_create_submemory", whole, dims, Dims(*start))
 
 
 def _hosting_tag(desc: MemoryDesc) -> tuple[str | None, tuple[int, ...]]:
-    """Tag and dims of a dense buffer of which `desc` is the part at index (0, .., 0): the way to blocks with padding around them."""
+    """Tag and dims of a dense buffer of which `desc` is the last part: the way to blocks with padding around them."""
     products, counts, run = desc._products(), desc._counts(), math.prod(desc.inner_blks)
     # Axes of one block lie anywhere: their strides contribute to no address.
     walked = [axis for axis in desc._order() if counts[axis] > 1]
@@ -95,18 +97,12 @@ def _hosting_tag(desc: MemoryDesc) -> tuple[str | None, tuple[int, ...]]:
                 f"axis {slow} has stride {desc.strides[slow]}, no whole multiple of stride {desc.strides[fast]} of axis {fast}: oneDNN's blocked layouts are "
                 f"parts of dense buffers; {desc}"
             )
-        if count > counts[fast]:
-            if desc.dims[fast] % products[fast]:
-                raise UnsupportedLayoutError(
-                    f"axis {fast} has {desc.dims[fast]} elements in blocks of {products[fast]} and padding of whole blocks behind: oneDNN keeps a tail "
-                    f"of zeros only at the end of a buffer's axis; {desc}; reorder to a layout without padding on this axis"
-                )
-            room[fast] = count * products[fast]
+        room[fast] += max(0, count - counts[fast]) * products[fast]
     return tags.canonical(tuple(order), tuple(zip(desc.inner_idxs, desc.inner_blks, strict=True))), tuple(room)
 
 
 def memory_over(engine: Engine, md: Any, address: int, owner: Any) -> Handle:
-    """Make the library's memory object over bytes that `owner` keeps alive."""
+    """Make the library's memory object over bytes that `owner` keeps alive; a part of a larger one has the address where that would begin."""
     return engine._library.make("memory", "memory_create", md, engine._handle, address, needs=(engine._handle, owner))
 
 

@@ -157,6 +157,10 @@ class Library:
         self.call("memory_desc_query", md, what, ctypes.byref(result))
         return result
 
+    def offset(self, md: Any) -> int:
+        """Elements before the first one of a memory descriptor."""
+        return int(self.query(md, QUERY_OFFSET, ctypes.c_int64()).value)
+
     def describe(self, md: Any) -> MemoryDesc:
         """Read a memory descriptor back; what fields do not tell is refused."""
         kind = self.query(md, QUERY_FORMAT_KIND, ctypes.c_int()).value
@@ -173,7 +177,7 @@ class Library:
             raise UnsupportedLayoutError(f"the library's layout has padded_offsets {listed(QUERY_PADDED_OFFSETS, ndims)}")
         desc = MemoryDesc(
             listed(QUERY_DIMS, ndims), _data_type(code), listed(QUERY_PADDED, ndims), listed(QUERY_STRIDES, ndims),
-            listed(QUERY_INNER_BLKS, nblks), listed(QUERY_INNER_IDXS, nblks), self.query(md, QUERY_OFFSET, ctypes.c_int64()).value,
+            listed(QUERY_INNER_BLKS, nblks), listed(QUERY_INNER_IDXS, nblks), self.offset(md),
         )  # fmt: skip
         # Sizes differ by what no query tells: sums of weights behind the elements. (3.2 gives 0 for a submemory with an offset.)
         if desc.submemory_offset == 0 and self.size(md) != desc.size:
