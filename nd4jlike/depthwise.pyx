@@ -843,11 +843,12 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         apart = ""
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
-        kernel = self._readings[0].weights.shape[:2] if self._readings[0].fits(x.shape[self._axes[3]]) else self._readings[-1].weights.shape[:2]
-        reaching = (problem.kernel_height, problem.kernel_width)
+        reading = next(reading for reading in self._readings if reading.fits(x.shape[self._axes[3]]))
+        kernel, reaching = ["%dx%d" % extents for extents in (reading.weights.shape[:2], (problem.kernel_height, problem.kernel_width))]
+        if kernel != reaching:
+            kernel += f", of which {reaching} reach the image"
         return [
-            f"window    {kernel[0]}x{kernel[1]}{'' if kernel == reaching else ', of which %dx%d reach the image' % reaching}, {x.shape[self._axes[3]]} channels, multiplier {problem.multiplier}: "
-            f"{x.shape} to {y.shape}",
+            f"window    {kernel}, {x.shape[self._axes[3]]} channels, multiplier {problem.multiplier}: {x.shape} to {y.shape}",
             f"halo      {halo}",
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),

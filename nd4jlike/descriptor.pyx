@@ -699,17 +699,18 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         # Of axes at one distance, those of one element are the inner ones.
         sorted_axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), sizes[axis] == 1, axis)))
         permuted = sorted_axes not in (letter_axes("c", rank), letter_axes("f", rank))
-        if extra & FLAG_PADDED and 0 not in sizes:
+        if extra & FLAG_PADDED:
             total = recovered_paddings(axes, sizes, steps)
             if total is None and permuted:
                 axes, total = sorted_axes, recovered_paddings(sorted_axes, sizes, steps)
-            if total is None:
+            if total is not None:
+                # Where only the slowest axis was padded, what is read is a plain layout, with that one's `ews`.
+                return make_descriptor(element, letter, axes, sizes, steps, ews if ews or any(total) else None, 0, total, none, ())
+            if 0 not in sizes:  # of arrays without elements strides may be anything
                 raise LayoutError(
                     f"shapeInfo has the flag of a padded buffer, and its strides are no whole multiples of each other that reach over the extents: {numbers}",
                     ShapeStatus.INCORRECT_STRIDES,
                 )
-            # Where only the slowest axis was padded, what is read is a plain layout, with that one's `ews`.
-            return make_descriptor(element, letter, axes, sizes, steps, ews if ews or any(total) else None, 0, total, none, ())
         if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or not permuted:
             return plain  # strides of the other order contradict the letter; they are no permutation
         made = make_descriptor(element, letter, sorted_axes, sizes, steps, ews, 0, none, none, ())

@@ -257,8 +257,10 @@ def untyped(given: Any, values: Any, spec: str) -> Any:
     """`values` of what was `given`: if that came without an element type, in that of `spec` where it holds them all, floats rounded."""
     if hasattr(given, "dtype") or not np.can_cast(values.dtype, spec, "same_kind"):
         return values
-    found = values.astype(spec)
-    return values if found.dtype.kind == "i" and (found != values).any() else found
+    with np.errstate(over="ignore"):
+        found = values.astype(spec)
+    holds = found == values if found.dtype.kind == "i" else np.isfinite(found) | ~np.isfinite(values)
+    return found if holds.all() else values
 
 
 def float32_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

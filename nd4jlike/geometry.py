@@ -40,9 +40,6 @@ WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, 
 # Beyond any image; keeps every product with an offset that memory can hold inside a machine word, and the sum of two of them inside a C int.
 LARGEST = 2**30 - 1
 
-# Filters up to so large, without dilation, have kernels of their own, which leave out taps by themselves.
-SMALL_FILTER = 7
-
 CACHE_LINE = 64
 # Pixels at multiples of it fall into four sets of a 32 KiB 8-way cache, at multiples of twice that into two: they evict each other.
 SET_SPAN = 1024
@@ -113,13 +110,13 @@ class Window(NamedTuple):
         return Walk((out[0], out[1]), (before[0], before[1]), (reach[0], reach[1]))
 
     def reaching(self, size: tuple[int, int], walk: Walk) -> tuple[tuple[slice, slice], Walk]:
-        """Leave out taps at the ends of the filter that are outside an image of `size`, whichever the output: the others, and how they walk."""
+        """Leave out taps at the ends of a dilated filter that are outside an image of `size`, whichever the output: the others, and how they walk."""
         taps, before, reach = [], [], []
         for axis in range(2):
             kernel, stride, dilation, lead = self.kernel[axis], self.stride[axis], self.dilation[axis], walk.before[axis]
             last = (walk.out[axis] - 1) * stride
             first, end = 0, kernel
-            if dilation > 1 or kernel > SMALL_FILTER:
+            if dilation > 1:
                 first, end = max(-(-(lead - last) // dilation), 0), min((size[axis] - 1 + lead) // dilation + 1, kernel)
             if first < end:
                 lead -= first * dilation
@@ -315,7 +312,7 @@ def pair(name: str, value: Any, least: int) -> tuple[int, int]:
     return integer(name, value[0], least), integer(name, value[1], least)
 
 
-_SIDES = "an integer, (height, width) or ((top, bottom), (left, right))"
+_SIDES = "an integer, (height, width), ((top, bottom), (left, right))"
 
 
 def sides(padding: Any) -> Literal["same"] | Sides:

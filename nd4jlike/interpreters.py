@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 import tempfile
 import textwrap
@@ -32,6 +33,8 @@ __all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "OnnxReference", "OnnxRuntim
 REFERENCES = ("auto", "tflite-micro", "litert", "onnxruntime", "onnx")
 
 _LARGEST_ARENA = 1 << 30
+# Lines of a log that are no errors: INFO, WARNING, and their first letters before a date.
+_REMARK = re.compile(r"INFO:|WARNING:|[IW]\d{4} ")
 
 
 class Reference(ABC):
@@ -104,8 +107,9 @@ class Reference(ABC):
 
     @classmethod
     def refusal(cls, error: BaseException, printed: str) -> Nd4jLikeError:
-        """Make an error of the package's own words, on one line."""
-        words = " ".join((printed or str(error) or type(error).__name__).split())
+        """Make an error of the package's own words, on one line, without what it only tells."""
+        lines = [line for line in printed.splitlines() if not _REMARK.match(line)]
+        words = " ".join(("\n".join(lines).strip() or str(error) or type(error).__name__).split())
         return Nd4jLikeError(f"{cls.package} cannot run this model: {textwrap.shorten(words, 200, placeholder=' ...')}")
 
 

@@ -13,6 +13,7 @@ import operator
 from nd4jlike import dtypes, tags
 from nd4jlike.descriptor import ShapeDescriptor as DescriptorType
 from nd4jlike.errors import DTypeError, LayoutError
+from nd4jlike.kernels import dispatch
 
 __all__ = ["reorder"]
 
@@ -121,7 +122,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         if bits:
             target.fill_padding(call.fill_value)
 
-    cdef const MoveTable *table = kernels() if isa is None else kernels_of(isa)
+    cdef const MoveTable *table = kernels() if isa is None else kernels_of(dispatch.downwards(isa)[0])
     cdef Fill cells
     cdef Share job = Share(table, &source.descriptor.layout, &target.descriptor.layout, source.buffer.data, target.buffer.data, &zeros, &call.change, 0, 1)
     cdef Py_ssize_t blocks, parts = min(count, call.target.layout.length * call.target.layout.itemsize // BYTES_PER_THREAD)

@@ -108,7 +108,7 @@ def _read(tag: str) -> ParsedTag:
         if letter not in used:
             raise _error(tag, found.end() - 1, f"letter {letter!r} of a block is none of the axes {', '.join(used)}")
         if len(size) > 18 or int(size) < 1:
-            raise _error(tag, position, f"block size {size} is not between 1 and 10**18")
+            raise _error(tag, position, f"block size {size} is not 1 or more, in 18 digits at most")
         blocks.append((used.index(letter), int(size)))
         position = found.end()
     return ParsedTag(tuple(used.index(letter) for letter in outer), tuple(blocks))

@@ -344,11 +344,15 @@ def verify(
     tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
     for layer in model.layers:
-        layer.plan(rounding=tried[0], **options)
+        try:
+            layer.plan(rounding=tried[0], **options)
+        except (LayoutError, DTypeError) as error:
+            raise type(error)(f"{os.fspath(path)}: depthwise layer {layer.name}: {error}") from error
     interpreter = open_reference(model, reference)
     tallies = []
     for layer in model.layers:
-        for name in tried if layer.quantization else tried[:1]:
+        # XNNPACK has no int16.
+        for name in tried if layer.quantization and layer.dtype != "int16" else tried[:1]:
             judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization and not foreign else type(interpreter)
             tallies.append(_Tally(layer, name, judge, **options))
 

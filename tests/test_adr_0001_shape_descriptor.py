@@ -331,6 +331,18 @@ def test_d11_shape_info_of_a_padded_slowest_axis(d):
     assert ShapeDescriptor.from_shape_info(d.to_shape_info()) == ShapeDescriptor("int8", d.order, d.shape)
 
 
+@pytest.mark.parametrize("order", ["c", "f"])
+def test_d11_shape_info_of_padded_buffers_without_elements(order):
+    """D11: paddings of all axes but the slowest come back from the strides, whatever the memory order; of arrays without elements, too."""
+    for shape in itertools.product((0, 1, 4), repeat=3):
+        d = padded("int8", order, shape, (1, 2, 3), (0, 1, 3))
+        back = ShapeDescriptor.from_shape_info(d.to_shape_info())
+        assert back.shape == shape
+        assert [back.paddings[axis] for axis in d.axes[1:]] == [d.paddings[axis] for axis in d.axes[1:]]
+        assert back.to_shape_info() == d.to_shape_info()
+    assert ShapeDescriptor.from_shape_info([2, 0, 3, 0, 0, 8200 | 1 << 25, 0, 99]).shape == (0, 3)
+
+
 @pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
 def test_d11_shape_info_of_permuted_padded_buffers(axes):
     """D11: Paddings of all axes but the slowest come back from the strides, whatever the memory order; axes of extent 1 included."""

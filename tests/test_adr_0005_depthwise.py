@@ -1,6 +1,7 @@
 """ADR 0005: the depthwise contract."""
 
 import copy
+import enum
 import functools
 import gc
 import itertools
@@ -458,6 +459,9 @@ def test_d2_a_list_is_a_bias():
     for many in ([0, 0, 0, 1 << 31], [0.5] * 4, [1j] * 4, ["1"] * 4):
         with pytest.raises(nd.DTypeError, match="bias must be int32"):
             nd.depthwise_conv2d(codes, whole, many, quantization=sums)
+    with pytest.raises(nd.DTypeError, match="bias must be float32"):
+        nd.depthwise_conv2d(x, weights, [1e300, 0, 0, 0])
+    assert np.isinf(nd.depthwise_conv2d(x, weights, [math.inf, 0, 0, 0])[..., 0]).all()
 
 
 def test_d4_figures_in_arrays():
@@ -737,7 +741,8 @@ Q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
         ({"dilation": (2, "2")}, ValueError, "integer"),
         ({"padding": -1}, ValueError, "padding must be 0"),
         ({"padding": ((1, 1), (0, -1))}, ValueError, "0 to"),
-        ({"padding": ((1, 1), 1)}, ValueError, "integer"),
+        ({"padding": ((1, 1), 1)}, ValueError, "((top, bottom), (left, right)): ((1, 1), 1)"),
+        ({"padding": ((1, 1), (3,))}, ValueError, "((top, bottom), (left, right)): ((1, 1), (3,))"),
         ({"padding": "full"}, ValueError, "'same', 'valid' or one of an integer, (height, width), ((top, bottom), (left, right)): 'full'"),
         ({"padding": (1, 1, 1, 1)}, ValueError, "((top, bottom), (left, right)): (1, 1, 1, 1)"),
         ({"padding": None}, ValueError, "'same', 'valid'"),
@@ -769,6 +774,20 @@ def test_d9_bad_arguments_of_a_plan(change, error, words):
         nd.DepthwiseConv2d(**{**GOOD, **change})
     assert isinstance(caught.value, nd.Nd4jLikeError)
     assert words in str(caught.value)
+
+
+def test_d9_any_string_is_a_word():
+    """D9: what keeps the rule is taken: strings of NumPy, and of enumerations."""
+
+    class Word(enum.StrEnum):
+        NHWC = "NHWC"
+        RELU = "relu"
+        HWCM = "HWCM"
+        ROUNDING = "tflite"
+
+    for word in (np.str_, Word):
+        plan = nd.DepthwiseConv2d(**GOOD, data_format=word("NHWC"), activation=word("relu"), weights_format=word("HWCM"), rounding=word("tflite"))
+        assert plan.explain().startswith("depthwise float32 NHWC")
 
 
 def test_d9_the_edges_of_what_is_taken():
@@ -1320,7 +1339,7 @@ def test_d20_element_types_do_not_mix():
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_d24_taps_that_no_output_has_inside_the_image(isa, data):
-    """D24: Taps at the ends of a dilated filter, or one of more than 7, that are outside the image for every output are left out."""
+    """D24: Taps at the ends of a dilated filter that are outside the image for every output are left out."""
     kernel = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
     dilation = data.draw(st.tuples(*[st.sampled_from((1, 2, 3, 7, 1000, 2**20))] * 2))
     stride = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
@@ -1336,8 +1355,8 @@ def test_d24_taps_that_no_output_has_inside_the_image(isa, data):
         weights, quantization = weights.astype("int8"), nd.Quantization((1.0, 0), 1.0, None)
     want = accumulate(x, weights, stride=stride, dilation=dilation, padding=padding)
     for data_format in ("NHWC", "NCHW"):
-        plan = nd.DepthwiseConv2d(weights, stride=stride, dilation=dilation, padding=tuple(padding), data_format=data_format, quantization=quantization, isa=isa,
-                                  dtype=kind)  # fmt: skip
+        how = {"stride": stride, "dilation": dilation, "padding": tuple(padding), "data_format": data_format, "isa": isa, "dtype": kind}
+        plan = nd.DepthwiseConv2d(weights, quantization=quantization, **how)
         values = x if data_format == "NHWC" else x.transpose(0, 3, 1, 2)
         room = plan.input_descriptor(values.shape)
         assert room.allocLength() <= math.prod(n + 2 * 12 * 7 + 12 for n in size) * 2 * 80

@@ -132,6 +132,24 @@ def test_d2_refused_in_the_interpreters_words(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_d2_the_reason_and_not_the_remarks(tmp_path):
+    """D2: what both refuse is an error in their words: XNNPACK's, of a layer that it has no kernel for."""
+    litert()
+    tiny = tiny_models.depthwise()
+    tiny.model.subgraphs[0].tensors[tiny_models.OUTPUT].quantization.scale /= 1e5
+    with pytest.raises(Nd4jLikeError, match=r"ai-edge-litert cannot run this model: .*XNNPACK") as caught:
+        verify(file_of(tmp_path, tiny.model), rounding="xnnpack")
+    assert "INFO" not in str(caught.value)
+
+
+def test_d9_errors_name_the_file_and_the_layer(tmp_path):
+    """D9: errors are one line, which names file and layer."""
+    tiny = tiny_models.depthwise("int16")
+    path = file_of(tmp_path, tiny.model)
+    with pytest.raises(LayoutError, match=rf"{path}: depthwise layer output: rounding must be 'tflite'"):
+        verify(path, rounding="xnnpack")
+
+
 def test_d2_nothing_installed(tmp_path, monkeypatch):
     """D2: the interpreter is tflite-micro or ai-edge-litert; without both, the error says what to install."""
     path = file_of(tmp_path, tiny_models.depthwise().model)
@@ -538,6 +556,16 @@ def test_d13_both(tmp_path):
     sentences = report.verdict.split("; ")
     assert sentences[:2] == [f"rounding {name}: bit-exact: all 180 outputs of 1 int8 layers" for name in ("tflite", "xnnpack")]
     assert sentences[2].startswith("within float32 rounding: ")
+
+
+def test_d13_int16_has_one(tmp_path):
+    """D13: `rounding="both"` runs each quantized layer with each rounding, against a reference that rounds so: of int16 there is one."""
+    litert()
+    tiny = tiny_models.depthwise("int8")
+    tiny_models.depthwise("int16", model=tiny.model)
+    report = verify(file_of(tmp_path, tiny.model), runs=1, rounding="both")
+    assert [(row.dtype, row.rounding) for row in report.layers] == [("int8", "tflite"), ("int8", "xnnpack"), ("int16", "tflite")]
+    assert report.passed
 
 
 def test_d13_one_of_two(tmp_path, monkeypatch):

@@ -117,6 +117,13 @@ def test_d1_any_layout_to_any_other(pair, isa, machine):
         check(noise(source), target, isa=isa)
 
 
+def test_d1_an_instruction_set_that_is_none():
+    """D1: `reorder` takes the instruction sets that there are."""
+    for isa in (5, "sse9", b"avx2"):
+        with pytest.raises(nd.Nd4jLikeError, match="available: baseline"):
+            nd.reorder(np.ones((1, 8, 2, 2)), "nChw8c", isa=isa)
+
+
 @every_isa
 def test_d1_the_documented_example(isa):
     """D1: C = 17 into nChw8c: every element where oneDNN's documents say, and a tail of zeros."""

@@ -599,6 +599,8 @@ def test_d9_size_and_alignment(engine):
         Memory(NdArray(d, memoryview(bytearray(2000))[1:1921]), engine=engine)
     x = NdArray(ShapeDescriptor("float32", "c", (4, 5), offset=1), bytearray(200))
     Memory(x, engine=engine, alignment=4)
+    with pytest.raises(LayoutError, match="alignment must be an integer: 'a'"):
+        Memory(x, engine=engine, alignment="a")
     aligned = Memory(NdArray(d), engine=engine, alignment=64)
     assert aligned.address % 64 == 0
     with pytest.raises(LayoutError, match="misaligned memory: 64 bytes asked for"):

