@@ -30,6 +30,7 @@ cdef extern from "cpu.h" nogil:
     long last_level_bytes()
     ctypedef struct Cache:
         long ways, bytes
+        int amd
     Cache first_level()
 
 cdef extern from "<stdlib.h>" nogil:
@@ -53,7 +54,8 @@ cdef enum:
     # Behind a smaller second-level cache than that, pixels of less than so many bytes are not fetched ahead.
     DEEP_BYTES = 2 << 20
     NARROW_BYTES = 512
-    # A first-level cache of so many ways has no room for a tile of pixels that share its sets; one of 12 has.
+    # A first-level cache of so many ways has no room for a tile of pixels that share its sets; one of 12 has, but for AMD's, where stores to a set that is
+    # full of lines to be written back take 34 cycles each.
     FEW_WAYS = 8
     CACHED_LAUNCHES = 64
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
@@ -660,7 +662,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
-        problem.sets = sets_of(problem.x_strides[2] * source.itemsize)
+        problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), nearest_cache.ways > FEW_WAYS
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
             problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block
@@ -823,7 +825,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         """Channels that pixels are padded by."""
         batch, height, width, channels = [shape[axis] for axis in self._axes]
         crowded, dilation = geometry.NEAR_BYTES, 1
-        if nearest_cache.ways <= FEW_WAYS:
+        if crowds():
             crowded, dilation = geometry.STEPPED_BYTES if max(self._stride) > 1 else crowded, self._dilation[1]
         return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2, crowded, dilation) - channels
 
@@ -911,18 +913,23 @@ cdef int distance_of(Py_ssize_t nbytes) noexcept:
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
 
 
-def _assume_ways(long ways):
-    """For tests of what other machines run: another number of ways of the first-level cache; the one before."""
+def _assume_ways(long ways, bint amd=False):
+    """For tests of what other machines run: another number of ways of the first-level cache, and whose it is; those before."""
     global nearest_cache
-    before = nearest_cache.ways
-    nearest_cache = Cache(ways, nearest_cache.bytes // before * ways)
+    before = nearest_cache.ways, nearest_cache.amd
+    nearest_cache = Cache(ways, nearest_cache.bytes // nearest_cache.ways * ways, amd)
     return before
+
+
+cdef inline bint crowds() noexcept:
+    """Whether pixels that share sets of the first-level cache crowd each other out."""
+    return nearest_cache.ways <= FEW_WAYS or nearest_cache.amd
 
 
 cdef int sets_of(Py_ssize_t pitch) noexcept:
     """Problem.sets of pixels so many bytes apart: a way of 4 KiB has one place for a channel of pixels that are 4 KiB apart, two where they are 2."""
     cdef Py_ssize_t way = nearest_cache.bytes // nearest_cache.ways
-    return <int> (way // min(way, pitch & -pitch)) if pitch and nearest_cache.ways <= FEW_WAYS else 0
+    return <int> (way // min(way, pitch & -pitch)) if pitch and crowds() else 0
 
 
 cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:

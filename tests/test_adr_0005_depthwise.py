@@ -947,19 +947,20 @@ def test_d11_pixels_of_large_arrays_have_no_room_to_begin_with_a_line(dtype):
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
-    """D11: of 1 KiB in arrays of up to 1 MiB (up to 4 MiB by a step of 2 or more, where the first-level cache has 8 ways or fewer), gets one more line."""
+    """D11: of 1 KiB in arrays of up to 1 MiB (up to 4 MiB by a step of 2 or more, where pixels crowd each other out), gets one more line."""
     sizes = ((1, 32, 32), (1, 32, 33), (2, 32, 32), (3, 32, 32), (3, 32, 42), (3, 32, 43))
-    for stride, ways, found in ((1, 8, (272, 256, 256, 256, 256, 256)), ((2, 1), 12, (272, 256, 256, 256, 256, 256)), ((2, 1), 8, (272,) * 5 + (256,))):
-        before = depthwise._assume_ways(ways)
+    few, many = (272, 256, 256, 256, 256, 256), (272,) * 5 + (256,)
+    for stride, ways, amd, found in ((1, 8, False, few), ((2, 1), 12, False, few), ((2, 1), 8, False, many), ((2, 1), 12, True, many), (1, 12, True, few)):
+        before = depthwise._assume_ways(ways, amd)
         try:
             plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=stride, data_format=data_format)
             for (batch, height, width), pitch in zip(sizes, found, strict=True):
                 d = plan.input_descriptor((batch, height, width, 256) if data_format == "NHWC" else (batch, 256, height, width))
                 assert d.strides[data_format.index("W")] == pitch
                 half = plan.output_descriptor(d)
-                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and ways == 12) else 272)
+                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and ways == 12 and not amd) else 272)
         finally:
-            depthwise._assume_ways(before)
+            depthwise._assume_ways(*before)
     assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
 
 
@@ -974,7 +975,7 @@ def test_d11_dilated_pixels_share_no_sets():
             plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), dilation=dilation)
             assert plan.input_descriptor((1, size, size, channels)).strides[2] == pitch
         finally:
-            depthwise._assume_ways(before)
+            depthwise._assume_ways(*before)
 
 
 def test_d12_output_descriptor():

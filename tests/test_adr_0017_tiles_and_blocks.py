@@ -463,12 +463,16 @@ def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dty
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("count", [8, 12])
-@pytest.mark.parametrize(("channels", "width", "stride", "dilation"), [(64, 28, 1, 1), (100, 31, 1, 1), (131, 58, 2, 1), (128, 61, 1, 2), (67, 113, 2, 2)])
-def test_d8_the_same_bits_beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, count):
+@pytest.mark.parametrize(("count", "amd"), [(12, False), (8, False), (12, True)])
+@pytest.mark.parametrize(
+    ("channels", "width", "stride", "dilation"),
+    [(64, 28, 1, 1), (100, 31, 1, 1), (300, 29, 1, 1), (200, 20, 1, 1), (131, 58, 2, 1), (200, 30, 2, 1), (128, 61, 1, 2), (67, 113, 2, 2)],
+)
+def test_d8_the_same_bits_beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, count, amd):
     """D8: beyond the second-level cache (more than half of it). The bits do not depend on it."""
-    with ways(count):
-        beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, split=isa != "baseline" and (isa == "avx2" or count == 12 or width >= 56))
+    split = isa != "baseline" and width >= 28 * stride and (isa == "avx2" or count == 12 or width >= 56)
+    with ways(count, amd):
+        beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, split)
 
 
 def beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, split):
@@ -550,14 +554,18 @@ def test_d9_few_channels_have_shorter_vectors(monkeypatch, channels, dtype):
     assert runs()[1] == dispatch.chosen()
 
 
+# Ways of the first-level cache, and whether it is AMD's.
+MACHINES = [(12, False), (8, False), (12, True)]
+
+
 @contextmanager
-def ways(count):
+def ways(count, amd=False):
     """Machines with another first-level cache."""
-    before = depthwise._assume_ways(count)
+    before = depthwise._assume_ways(count, amd)
     try:
         yield before
     finally:
-        depthwise._assume_ways(before)
+        depthwise._assume_ways(*before)
 
 
 @every_isa
@@ -575,22 +583,22 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
         values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, channels), (*kernel, channels, 1), (channels,))))
         options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
         got = []
-        for count in (12, 8):
-            with ways(count):
+        for count, amd in MACHINES:
+            with ways(count, amd):
                 plan = nd.DepthwiseConv2d(weights, bias, **options)
                 out = guarded_array(np.full((1, -(-size[0] // stride), -(-size[1] // stride), channels), 7, np.float32), side)
                 plan(at_address(values, pitch, 4, side), out)
                 got.append(out.tobytes())
-                few = count == 8 and scratch and dilation == 1 and min(kernel) > 1
+                few = (count == 8 or amd) and scratch and dilation == 1 and min(kernel) > 1
                 two = pitch == 512
                 wide = LANES.get(isa, 16) == 16
                 by_rows = few and wide and kernel == (3, 3) and size[1] > 9 and (stride == 2 or not two)
                 by_output = few and two and stride == 2 and not by_rows
-                copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide))
+                copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
                 assert ("copied into scratch" in plan.explain()) == copied
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
                 assert ("output by output" in plan.explain()) == by_output
-        assert got[0] == got[1]
+        assert got[0] == got[1] == got[2]
 
 
 def within_page(values, at, pitch):
@@ -617,8 +625,8 @@ def test_d10_rows_of_inputs(isa, stride, channels):
             continue
         values = random((1, height, outputs * stride + (0 if padding == "same" else 2), channels), 3)
         got = []
-        for count in (12, 8):
-            with ways(count):
+        for count, amd in MACHINES:
+            with ways(count, amd):
                 plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=padding, activation="relu6", isa=isa)
                 given, _ = within_page(values, at, pitch)
                 shape = plan.output_descriptor(nd.asarray(given)).shape
@@ -628,8 +636,9 @@ def test_d10_rows_of_inputs(isa, stride, channels):
                 assert (np.isnan(memory) == untouched).all()
                 got.append(out.tobytes())
                 centred = padding != (2, 2)
-                assert ("row of inputs by row of inputs" in plan.explain()) == (count == 8 and LANES.get(isa, 16) == 16 and centred and channels != 10)
-        assert got[0] == got[1]
+                by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and centred and channels != 10
+                assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
+        assert got[0] == got[1] == got[2]
 
 
 @every_isa
@@ -672,8 +681,8 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
     """D10: four sets (1 KiB), 3x3 and a step of 2, with vectors of 32 bytes and more and more than 4 outputs in a row: 2 rows and 2 columns at a time."""
     values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, 256), (3, 3, 256, 1), (256,))))
     got = []
-    for count, padding in product((12, 8), ("same", "valid", (2, 1))):
-        with ways(count):
+    for (count, amd), padding in product(MACHINES, ("same", "valid", (2, 1))):
+        with ways(count, amd):
             plan = nd.DepthwiseConv2d(weights, bias, stride=2, padding=padding, isa=isa)
             shape = plan.output_descriptor(plan.input_descriptor(values.shape)).shape if min(size) >= 3 or padding != "valid" else None
             if shape is None:
@@ -682,7 +691,7 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
             plan(at_address(values, 256, 4, side), out)
             got.append((padding, out.tobytes()))
             assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa != "baseline" and shape[2] > 4)
-    assert len(set(got)) * 2 == len(got)
+    assert len(set(got)) * len(MACHINES) == len(got)
 
 
 @every_isa
@@ -693,8 +702,8 @@ def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width):
     height = cpu.caches()[0] // (width * 256)
     values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, 64), (3, 3, 64, 1), (64,))))
     got = set()
-    for count in (12, 8):
-        with ways(count):
+    for count, amd in MACHINES:
+        with ways(count, amd):
             plan = nd.DepthwiseConv2d(weights, bias, stride=2, isa=isa)
             out = guarded_array(np.full((1, -(-height // 2), -(-width // 2), 64), 7, np.float32), side)
             plan(at_address(values, 64, 4, side), out)
@@ -705,6 +714,7 @@ def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width):
 
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")
 def test_d10_the_ways_of_this_machine():
-    """D10: where the first-level cache has 8 ways or fewer, as the processor describes it."""
-    with ways(8) as here:
-        assert here == int(FIRST_LEVEL.read_text())
+    """D10: where the first-level cache has 8 ways or fewer, or is AMD's, as the processor describes it."""
+    with ways(8) as (count, amd):
+        assert count == int(FIRST_LEVEL.read_text())
+        assert amd == ("AuthenticAMD" in Path("/proc/cpuinfo").read_text())

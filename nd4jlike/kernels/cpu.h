@@ -21,13 +21,14 @@ static inline const char *forced_isa(void)
 
 typedef struct {
     long ways, bytes;
+    int amd; /* Whether AMD describes it. */
 } Cache;
 
 /* The data or unified cache of a level, as the processor describes it: what one core reaches, where sysconf may add up those of a whole machine
  * (an AMD EPYC with 32 MB for each core: 335 MB). 0 where it does not tell. */
 static inline Cache described(unsigned level)
 {
-    Cache cache = {0, 0};
+    Cache cache = {0, 0, 0};
 #if defined(__x86_64__)
     unsigned a, b, c, d, leaf = 4;
     if (__get_cpuid_count(leaf, 0, &a, &b, &c, &d) == 0 || (a & 31) == 0)
@@ -36,6 +37,7 @@ static inline Cache described(unsigned level)
         if (cache.ways == 0 && (a >> 5 & 7) == level && ((a & 31) == 1 || (a & 31) == 3)) {
             cache.ways = (long)(b >> 22) + 1;
             cache.bytes = cache.ways * (long)((b >> 12 & 1023) + 1) * (long)((b & 4095) + 1) * ((long)c + 1); /* Partitions, bytes of a line, sets. */
+            cache.amd = leaf != 4;
         }
 #endif
     (void)level;
@@ -46,7 +48,7 @@ static inline Cache described(unsigned level)
 static inline Cache first_level(void)
 {
     const Cache cache = described(1);
-    return cache.ways ? cache : (Cache){8, 1 << 15};
+    return cache.ways ? cache : (Cache){8, 1 << 15, 0};
 }
 
 /* Bytes of the cache of a level beyond the first, and its name for sysconf; at least so many. A processor is asked once: in a virtual machine each time takes a

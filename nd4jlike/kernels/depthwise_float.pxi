@@ -91,6 +91,9 @@ cdef enum:
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
     TOGETHER_BYTES = 384
     TOGETHER_PRODUCTS = 900
+    # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's.
+    PARTED_BYTES = 640
+    PARTED_SPLIT_BYTES = 1024
     # Channels of a pixel, in bytes, whose weights one output after another finds there: nine times as much.
     ALONE_BYTES = 1024
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
@@ -246,7 +249,7 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that they are better computed in scratch (prepare_sections)."""
     cdef bint steps = problem.stride_height * problem.stride_width > 1
     return (
-        (problem.sets == 1 or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps)) and not runs_sums(problem)
+        ((problem.sets == 1 and not (problem.roomy and steps)) or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps)) and not runs_sums(problem)
         and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
@@ -258,7 +261,7 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
     rows in the same ones."""
     cdef Py_ssize_t way = problem.sets * lowest_bit(job.across.x)
     return (
-        problem.sets > 0 and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
+        problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
         and (problem.sets == 4 or (job.split and job.down.x % way == 0))
     )
@@ -266,7 +269,7 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded, parts
     job.itemsize = item_bytes(problem.element)
     job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
@@ -339,7 +342,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or general or double or job.fetches)
     )
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
-    if VECTOR_BYTES == 64 and problem.stride_width == 1 and job.down.taps > 1 and problem.sets > 0 and (problem.sets <= 4 or job.across.outputs < 2 * LARGE):
+    if VECTOR_BYTES == 64 and problem.stride_width == 1 and job.down.taps > 1 and problem.sets > 0 and (
+        problem.sets <= 2 if problem.roomy else problem.sets <= 4 or job.across.outputs < 2 * LARGE
+    ):
         job.split = False
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
     if VECTOR_BYTES > 16:
@@ -390,8 +395,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
+    parts = problem.distance == BEYOND_SECOND_LEVEL and problem.sets > 0 and problem.roomy and (
+        job.across.x >= (PARTED_SPLIT_BYTES if job.split else PARTED_BYTES))
     job.parted = (
-        VECTOR_BYTES == 64 and problem.distance == IN_CACHE and not (job.image or job.pixel)
+        VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= TOGETHER_PRODUCTS
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)

@@ -63,8 +63,10 @@ cdef struct Problem:
     # Where that is in memory, shorter pixels are not fetched ahead, bytes: prefetchers follow them.
     Py_ssize_t fetched_pixel
 
-    # Sets of the first-level cache into which one channel of all pixels of x falls, where that has 8 ways or fewer; 0: more ways. As little as `distance`.
+    # Sets of the first-level cache into which one channel of all pixels of x falls, where pixels that share them crowd each other out; 0: they do not. Whether
+    # a set has more than 8 ways. As little as `distance`.
     int sets
+    bint roomy
 
     # Written by Family.pack.
     const void *packed
