@@ -662,7 +662,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
-        problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), nearest_cache.ways > FEW_WAYS
+        problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), crowds() and nearest_cache.ways > FEW_WAYS
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
             problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, hosted, on, padded
-from nd4jlike import depthwise, geometry
+from machines import ways
+from nd4jlike import geometry
 from nd4jlike.kernels import cpu, dispatch
 from reference import accumulate, depthwise_float, out_size, same_padding
 from shared import conformance
@@ -950,32 +951,26 @@ def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
     """D11: of 1 KiB in arrays of up to 1 MiB (up to 4 MiB by a step of 2 or more, where pixels crowd each other out), gets one more line."""
     sizes = ((1, 32, 32), (1, 32, 33), (2, 32, 32), (3, 32, 32), (3, 32, 42), (3, 32, 43))
     few, many = (272, 256, 256, 256, 256, 256), (272,) * 5 + (256,)
-    for stride, ways, amd, found in ((1, 8, False, few), ((2, 1), 12, False, few), ((2, 1), 8, False, many), ((2, 1), 12, True, many), (1, 12, True, few)):
-        before = depthwise._assume_ways(ways, amd)
-        try:
+    for stride, count, amd, found in ((1, 8, False, few), ((2, 1), 12, False, few), ((2, 1), 8, False, many), ((2, 1), 12, True, many), (1, 12, True, few)):
+        with ways(count, amd):
             plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=stride, data_format=data_format)
             for (batch, height, width), pitch in zip(sizes, found, strict=True):
                 d = plan.input_descriptor((batch, height, width, 256) if data_format == "NHWC" else (batch, 256, height, width))
                 assert d.strides[data_format.index("W")] == pitch
                 half = plan.output_descriptor(d)
-                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and ways == 12 and not amd) else 272)
-        finally:
-            depthwise._assume_ways(*before)
+                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and count == 12 and not amd) else 272)
     assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
 
 
 def test_d11_dilated_pixels_share_no_sets():
     """D11: there so does one of 512 bytes and more that is such a multiple times the dilation of columns."""
-    for channels, dilation, size, ways, pitch in (
+    for channels, dilation, size, count, pitch in (
         (128, 4, 28, 8, 144), (128, 4, 28, 12, 128), (128, 4, 90, 8, 144), (128, 2, 28, 8, 144), (128, 2, 90, 8, 128), (128, (2, 1), 28, 8, 128),
         (128, 3, 28, 8, 128), (64, 8, 28, 8, 64), (96, 8, 14, 8, 96), (192, 4, 14, 8, 208),
     ):  # fmt: skip
-        before = depthwise._assume_ways(ways)
-        try:
+        with ways(count):
             plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), dilation=dilation)
             assert plan.input_descriptor((1, size, size, channels)).strides[2] == pitch
-        finally:
-            depthwise._assume_ways(*before)
 
 
 def test_d12_output_descriptor():

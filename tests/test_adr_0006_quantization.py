@@ -14,6 +14,7 @@ import nd4jlike as nd
 import reference
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, on, padded
+from machines import MACHINES, ways
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, quantize_multiplier, quantized_activation_range
 from reference import depthwise_quantized, multiply_by_quantized_multiplier, same_padding
@@ -61,6 +62,20 @@ def test_d1_scales_are_float32_and_the_value_compares():
     assert nd.Quantization((1.0, 0), 0.5, (1.0, 0)).weights == (0.5,)
     with pytest.raises(AttributeError):
         q.input = (1.0, 0)
+
+
+@every_isa
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [192, 160])
+def test_d4_images_beyond_the_second_level_cache(isa, stride, channels):
+    """D4: The accumulator is `bias + sum of (x - input zero point) * w`, whether the next rows are fetched ahead or not."""
+    weights, bias, q = layer(channels)
+    x = integers((1, 83, 101, channels), 9)
+    padding = tuple(same_padding(n, 3, stride, 1) for n in x.shape[1:3])
+    for machine in MACHINES:
+        with ways(*machine):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, rounding="xnnpack", isa=isa)
+            assert_equal(plan(x), x, weights, bias, q, "xnnpack", stride=(stride, stride), padding=padding)
 
 
 @every_isa

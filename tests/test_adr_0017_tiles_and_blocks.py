@@ -2,7 +2,6 @@
 
 import functools
 import math
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
-from nd4jlike import depthwise
+from machines import MACHINES, ways
 from nd4jlike.kernels import cpu, dispatch
 from reference import depthwise_float, out_size, same_padding
 
@@ -463,7 +462,7 @@ def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dty
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("count", "amd"), [(12, False), (8, False), (12, True)])
+@pytest.mark.parametrize(("count", "amd"), MACHINES)
 @pytest.mark.parametrize(
     ("channels", "width", "stride", "dilation"),
     [(64, 28, 1, 1), (100, 31, 1, 1), (300, 29, 1, 1), (200, 20, 1, 1), (131, 58, 2, 1), (200, 30, 2, 1), (128, 61, 1, 2), (67, 113, 2, 2)],
@@ -552,20 +551,6 @@ def test_d9_few_channels_have_shorter_vectors(monkeypatch, channels, dtype):
     np.testing.assert_allclose(plan(values), asked(values), rtol=1e-5 if dtype == np.float32 else 2e-3, atol=1e-6 if dtype == np.float32 else 2e-3)
     monkeypatch.setenv("ND4JLIKE_ISA", dispatch.chosen())
     assert runs()[1] == dispatch.chosen()
-
-
-# Ways of the first-level cache, and whether it is AMD's.
-MACHINES = [(12, False), (8, False), (12, True)]
-
-
-@contextmanager
-def ways(count, amd=False):
-    """Machines with another first-level cache."""
-    before = depthwise._assume_ways(count, amd)
-    try:
-        yield before
-    finally:
-        depthwise._assume_ways(*before)
 
 
 @every_isa

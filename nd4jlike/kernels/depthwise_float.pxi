@@ -395,7 +395,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
-    parts = problem.distance == BEYOND_SECOND_LEVEL and problem.sets > 0 and problem.roomy and (
+    parts = problem.distance == BEYOND_SECOND_LEVEL and problem.roomy and (
         job.across.x >= (PARTED_SPLIT_BYTES if job.split else PARTED_BYTES))
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)

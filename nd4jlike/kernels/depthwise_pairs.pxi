@@ -22,7 +22,8 @@ cdef enum:
     APART_COLUMNS = 8
     # Pixels of pairs of rows for which a block is begun, at least.
     BLOCK_PIXELS = 448
-    # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead.
+    # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead. Zen 5 does so by itself as long as the
+    # last-level cache has room.
     FAR_BYTES = 1300 << 10
     # Output columns from which on four quarters of them take less time than one of the lanes.
     QUARTERS_PAY = 8
@@ -664,7 +665,8 @@ cdef void walk_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t 
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
-    cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if size > FAR_BYTES else 0)
+    cdef bint far = problem.distance >= CACHE_EDGE if problem.roomy else size > FAR_BYTES
+    cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if far else 0)
     cdef PairsStrip strip
     cdef Py_ssize_t phases = phases_of(job, problem), tile = 1 if job.apart else PAIRS_COLUMNS, image, row, last, down, across, outputs, column, columns
     cdef Py_ssize_t block, chunk, i

@@ -64,7 +64,7 @@ cdef struct Problem:
     Py_ssize_t fetched_pixel
 
     # Sets of the first-level cache into which one channel of all pixels of x falls, where pixels that share them crowd each other out; 0: they do not. Whether
-    # a set has more than 8 ways. As little as `distance`.
+    # they do in more than 8 ways (Zen 5). As little as `distance`.
     int sets
     bint roomy
 
