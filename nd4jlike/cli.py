@@ -12,13 +12,14 @@ import math
 import os
 import platform
 import signal
+import stat
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nd4jlike import __version__
-from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
+from nd4jlike.errors import LayoutError, MissingLibraryError, Nd4jLikeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ __all__ = ["main"]
 
 FINE, MISMATCH, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
-# Of the extras that README.md and pyproject.toml name.
+# What commands, adapters and tests use where it is installed.
 OPTIONAL_PACKAGES = (
     "rich",
     "tflite",
@@ -135,6 +136,8 @@ def _supervised(work: Callable[[], int]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGKILL:  # which the system sends where memory ends
+        return _complain("ended by SIGKILL: not enough memory?", BAD_INPUT)
     if -code in CRASHES:
         return _complain(f"the reference interpreter crashed on this model ({signal.Signals(-code).name}); --reference names another", BAD_INPUT)
     return code if code >= 0 else 128 - code
@@ -388,10 +391,13 @@ def _or_dash(value: float | None) -> str:
 # describe
 
 
-def _first_bytes(path: str, count: int) -> bytes:
-    """Read up to so many bytes of a file, which may be a device without end."""
+def _bytes_of(path: str, count: int) -> bytes:
+    """Read so many bytes of a file, all that it has, or of a device without end."""
     found = bytearray()
     with Path(path).open("rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size > count:
+            raise LayoutError(f"{path} has {status.st_size} bytes, this layout {count}")
         while len(found) < count and (more := file.read(min(count - len(found), 1 << 24))):
             found += more
     return bytes(found)
@@ -412,7 +418,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
     report = None
     if arguments.memory is not None:
-        report = NdArray(descriptor, _first_bytes(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill)
+        report = NdArray(descriptor, _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill)
         described["dirty"] = [{"index": index, "offset": offset, "value": value.item(), "kind": kind} for index, offset, value, kind in report]
     drawing = descriptor.show(padding=report)
     code = FINE if report is None or report else MISMATCH

@@ -251,7 +251,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     ``plan(x, out=None)`` runs it. `x` is an NdArray or array_like of the axes in `data_format` and any layout, wrapped without
     a copy; of blocked ones those with blocks of channels (ADR 0017). `out`, an NdArray or writable buffer, receives the result
     and comes back; its padding stays as it is, and it must not overlap `x`. Without `out` the result is a new array, dense with
-    axes and blocks as in `x`, or on `output_descriptor` where `x` has padding.
+    axes and blocks as in `x`, or on `output_descriptor` where `x` has padding. It raises LayoutError for a shape that no window or
+    weight fits, and for an `out` of another shape, read-only, with elements that share cells or that overlap `x`; DTypeError for other
+    element types than the plan's; UnsupportedLayoutError for blocks that no kernel takes. Then nothing has been written.
 
     Output channel of input channel c and multiplier index m is ``c*M + m``. A plan may be shared by threads.
 

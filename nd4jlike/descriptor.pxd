@@ -69,6 +69,7 @@ cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) no
 
 # Elements of a whole block of an axis; 1 where it is not blocked.
 cdef Py_ssize_t block_product(const Layout *layout, int axis) noexcept nogil
+cdef Py_ssize_t inner_run(const Layout *layout) noexcept nogil
 
 # All that follows from rank, shape, strides, axes, paddings, their offsets, blocks and offset in `self.layout`; raises as the door below does.
 cdef int derive(ShapeDescriptor self, object dtype, str order) except -1

@@ -334,15 +334,17 @@ def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict
     return made
 
 
-def _like_function(make: Callable[..., NdArray]) -> Callable[..., Any]:
-    """Make `numpy.zeros_like` and its kind: the layout is kept unless another shape or order is asked for."""
+def _like_function(make: Callable[..., NdArray], *first: str) -> Callable[..., Any]:
+    """Make `numpy.zeros_like` and its kind: the layout is kept unless another shape or order is asked for. `first`: what comes before the element type."""
 
-    def run(a: Any = None, *args: Any, order: str = "K", subok: bool = True, shape: Any = None, prototype: Any = None, **kwargs: Any) -> Any:
+    def run(a: Any = None, *args: Any, prototype: Any = None, **kwargs: Any) -> Any:
         a = prototype if a is None else a  # `empty_like` calls it so
-        known = kwargs.get("dtype") is None or _is_known(kwargs["dtype"])
-        if shape is not None or order != "K" or not known or kwargs.pop("device", None) not in (None, "cpu"):
+        given = dict(zip((*first, "dtype", "order", "subok", "shape"), args, strict=False)) | kwargs
+        dtype, order, shape, device = (given.pop(name, None) for name in ("dtype", "order", "shape", "device"))
+        given.pop("subok", None)
+        if shape is not None or order not in (None, "K") or device not in (None, "cpu") or not (dtype is None or _is_known(dtype)):
             return NotImplemented
-        return make(a, *args, **kwargs)
+        return make(a, **given, dtype=dtype)
 
     return run
 
@@ -392,7 +394,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _like_function(creation.zeros_like),
     np.empty_like: _like_function(creation.empty_like),
     np.ones_like: _like_function(creation.ones_like),
-    np.full_like: _like_function(creation.full_like),
+    np.full_like: _like_function(creation.full_like, "fill_value"),
     np.copy: _copy,
     np.reshape: _reshape,
     np.ravel: lambda a, order="C": a.ravel() if order == "C" else NotImplemented,

@@ -23,8 +23,8 @@ from libc.string cimport memcmp, memcpy, memset
 from nd4jlike.buffer cimport Buffer, allocate, lend, wrap
 from nd4jlike.dlpack cimport make_capsule, open_capsule
 from nd4jlike.descriptor cimport (
-    MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, block_product, derive, extents_for, make_descriptor, offset_of_index, order_by_strides,
-    reshaped, select,
+    MAX_BLOCKS, MAX_RANK, Layout, ShapeDescriptor, axis_offset, block_product, derive, extents_for, inner_run, make_descriptor, offset_of_index,
+    order_by_strides, reshaped, select,
 )
 from nd4jlike.kernels.patch cimport FROM_BRAIN, TO_BRAIN, MoveTable
 from nd4jlike.moves cimport Box, Change, all_of, kernels, move
@@ -71,14 +71,11 @@ cdef bint is_run(const Layout *layout, bint fortran) noexcept nogil:
 cdef bint cells_may_be_shared(const Layout *given) noexcept nogil:
     """Whether strides let two elements share a cell, so that writing to one would write to another."""
     cdef Layout layout
-    cdef Py_ssize_t last = 1, extent, stride  # `last`: offset of the last cell of the faster axes
+    cdef Py_ssize_t last = inner_run(given) - 1, extent, stride  # `last`: offset of the last cell of the faster axes
     cdef int i
     if is_run(given, False):
         return False
     layout = given[0]
-    for i in range(layout.block_count):
-        last *= layout.block_sizes[i]
-    last -= 1
     order_by_strides(&layout)
     for i in range(layout.rank - 1, -1, -1):
         extent = layout.padded_shape[layout.axes[i]] // block_product(&layout, layout.axes[i])
@@ -98,12 +95,10 @@ include "operators.pxi"
 
 cdef bint is_whole(const Layout *layout) noexcept nogil:
     """Whether the layout is that of a buffer of its own: the hosting buffer is dense and starts at offset 0, as tags describe it."""
-    cdef Py_ssize_t expected = 1, start = 0, extent, product
+    cdef Py_ssize_t expected = inner_run(layout), start = 0, extent, product
     cdef int i, axis
     if layout.length == 0:
         return True
-    for i in range(layout.block_count):
-        expected *= layout.block_sizes[i]
     for i in range(layout.rank - 1, -1, -1):
         axis = layout.axes[i]
         product = block_product(layout, axis)

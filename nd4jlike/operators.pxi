@@ -102,12 +102,10 @@ cdef bint has_tail(const Layout *layout) noexcept:
 
 cdef bint has_short_rows(const Layout *layout) noexcept:
     """Whether padding cuts the elements into many short runs, and is not most of the buffer."""
-    cdef Py_ssize_t run = layout.itemsize, cells = 1
+    cdef Py_ssize_t run = layout.itemsize * inner_run(layout), cells = 1
     cdef int i, axis
     if layout.length < MANY:
         return False
-    for i in range(layout.block_count):
-        run *= layout.block_sizes[i]
     for axis in range(layout.rank):
         cells *= layout.padded_shape[axis]
     if cells == layout.length or cells > 2 * layout.length:

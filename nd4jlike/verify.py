@@ -304,8 +304,9 @@ def verify(
     rounding : {"auto", "tflite", "xnnpack", "both"}
         Of quantized layers. ``"tflite"`` compares with the reference kernels; ``"xnnpack"`` with XNNPACK, each layer in a model of that
         layer alone; ONNX models with onnxruntime under both. ``"auto"`` is ``"tflite"``, and ``"xnnpack"`` for ONNX models.
-    reference : {"auto", "tflite-micro", "litert", "onnxruntime"}
-        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run; onnxruntime for ONNX models.
+    reference : {"auto", "tflite-micro", "litert", "onnxruntime", "onnx"}
+        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run; onnxruntime for ONNX models, and the onnx package's reference
+        evaluator for those of float64 that it refuses.
     threads : int
         Of the plans here.
     isa : str, optional
@@ -324,6 +325,8 @@ def verify(
         A file that is no model, a model without depthwise layers, an input that does not fit.
     DTypeError
         A layer of unsupported element types.
+    IsaError
+        An instruction set that this machine or build does not have.
     MissingLibraryError
         An interpreter that is not installed.
     Nd4jLikeError

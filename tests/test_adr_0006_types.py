@@ -375,7 +375,7 @@ def test_d13_d18_elements_may_lie_anywhere(isa, kind, output):
 @every_isa
 @every_kind
 @pytest.mark.parametrize("side", SIDES)
-def test_d13_d18_nothing_beyond_the_buffers_is_touched(isa, kind, side):
+def test_d15_nothing_beyond_the_buffers_is_touched(isa, kind, side):
     """D15: int16 inputs have int8 weights, zero points of 0, and accumulators of 64 bits that wrap around."""
     for channels in (1, 3, 8, 15, 17, 33, 47, 64, 67):
         for output in OUTPUTS:

@@ -270,7 +270,7 @@ def test_d4_explicit_strides_before_a_configure_step():
 
 
 @pytest.mark.parametrize(("shape", "data_type", "padding", "tensor_shape", "strides", "offset", "total_size"), FIGURES)
-def test_d5_d6_figures(shape, data_type, padding, tensor_shape, strides, offset, total_size):
+def test_d6_figures(shape, data_type, padding, tensor_shape, strides, offset, total_size):
     """D6: `strides_in_bytes` (two at least), `offset_first_element_in_bytes` and `total_size` (printed by the library)."""
     info = padded_info(shape, data_type, padding)
     assert info.tensor_shape == tensor_shape

@@ -815,6 +815,8 @@ def test_d9_memory(run, tmp_path):
     code, out, err = run(*padded)
     assert (code, out) == (2, "")
     assert err.startswith("nd4jlike: the buffer has 29 bytes, the layout needs 30")
+    path.write_bytes(bytes(31))
+    assert run(*padded) == (2, "", f"nd4jlike: {path} has 31 bytes, this layout 30\n")
     path.unlink()
     assert run(*padded) == (2, "", f"nd4jlike: {path}: {os.strerror(errno.ENOENT)}\n")
     assert run(*padded[:-1], "/dev/zero")[0] == 0  # what never ends is read as far as the buffer goes

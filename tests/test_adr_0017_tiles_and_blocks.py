@@ -411,7 +411,7 @@ def test_d7_more_addresses_than_launches_are_kept():
         assert_close(plan(values), values, weights, None, **steps_of((height, 6), (3, 3), (1, 1), (1, 1)))
 
 
-def test_d6_overlap_counts_all_blocks():
+def test_d2_overlap_counts_all_blocks():
     """D2: they are computed where they lie."""
     layout = tagged((1, 32, 4, 4), 16)
     memory = np.zeros(3 * layout.allocLength(), np.float32)

@@ -204,6 +204,13 @@ def test_d9_crash_of_the_reference(name):
     assert err == f"nd4jlike: the reference interpreter crashed on this model ({name}); --reference names another\n"
 
 
+def test_d9_no_memory():
+    """D9: errors are one line on standard error: the end that a system without memory makes, too."""
+    child = supervised("def replaced(*_, **__): os.kill(os.getpid(), signal.SIGKILL)")
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (2, "nd4jlike: ended by SIGKILL: not enough memory?\n")
+
+
 @pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "nd4jlike: interrupted\n"), (signal.SIGTERM, 143, "")])
 def test_d9_signals(number, code, said):
     """D9: 130 when interrupted, as a process and its child too; none of them stays behind."""
