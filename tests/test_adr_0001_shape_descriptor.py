@@ -381,6 +381,13 @@ def test_d11_blocked_layouts_have_no_shape_info():
         ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c").to_shape_info()
 
 
+def test_d12_letters_of_no_tag():
+    """D12: letter `a` is axis 0; what is no letter of an axis is refused, saying which there are."""
+    rule = "position 0: letter 'x' is none of g, o, i, d, h, w; letters are a to l, or l, d, n, i, g, o, c; t, n, c; n, c, d, h, w"
+    with pytest.raises(LayoutError, match=rule):
+        ShapeDescriptor.from_tag((1, 2), "xy")
+
+
 @pytest.mark.parametrize(
     ("tag", "letters"),
     [("nchw", "abcd"), ("nhwc", "acdb"), ("chwn", "bcda"), ("ncdhw", "abcde"), ("ndhwc", "acdeb"), ("nwc", "acb"), ("ncw", "abc"), ("oihw", "abcd"),
