@@ -1,7 +1,7 @@
 """Buffer: bytes with an owner (ADR 0002)."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 
@@ -20,6 +20,8 @@ cdef enum:
     # And the size of its pages.
     HUGE = 1 << 22
 
+# The format of bytes.
+cdef char *BYTES = "B"
 # Large allocations so far.
 cdef unsigned int large_ones = 0
 
@@ -74,7 +76,14 @@ cdef class Buffer:
             raise BufferError("the memory is read-only")
         if not self.readonly:
             self.shared_with_others = True
-        PyBuffer_FillInfo(view, self, self.data, self.nbytes, self.readonly, flags)
+        # Not PyBuffer_FillInfo, which would forget the object that Cython has put there.
+        view.obj = self
+        view.buf, view.len, view.readonly, view.itemsize, view.ndim = self.data, self.nbytes, self.readonly, 1, 1
+        view.format = BYTES if flags & PyBUF_FORMAT else NULL
+        view.shape = &view.len if flags & PyBUF_ND else NULL
+        view.strides = &view.itemsize if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+        view.suboffsets = NULL
+        view.internal = NULL
 
     def __dealloc__(self):
         PyBuffer_Release(&self.export)

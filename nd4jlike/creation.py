@@ -41,6 +41,7 @@ __all__ = [
 
 
 _SHARING = (NdArray, np.ndarray)  # types that share their memory
+_FRESH = (list, tuple, range, int, float, complex, np.generic)  # NumPy's array of one of these is new; another's `__array__` may hand out its own
 
 
 def create(
@@ -456,12 +457,12 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     except (LayoutError, UnsupportedLayoutError):
         if copy is False or not shares or not (copy or dtype is not None):
             raise
-        found, shares = wrap_array(np.array(obj)), False  # which lies as it must
+        found, copy = wrap_array(np.array(obj)), None  # a copy, which lies as it must
     if dtype is not None and found.dtype != dtypes.dtype(dtype):
         if copy is False:
             raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {dtypes.dtype(dtype)} is a copy, and copy=False forbids it")
         return found.astype(dtype)
-    return found.copy() if copy and shares else found
+    return found.copy() if copy and (shares or not isinstance(obj, _FRESH)) else found
 
 
 def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:

@@ -217,7 +217,9 @@ cdef Buffer open_capsule(object producer, object capsule, list figures):
         if tensor.data is NULL:
             raise LayoutError(f"a {name} of shape {shape} has no memory: its pointer is NULL")
         address = <uintptr_t> tensor.data
-        if tensor.byte_offset > <uint64_t> PY_SSIZE_T_MAX or address + tensor.byte_offset < address or address + tensor.byte_offset < <uintptr_t> -low:
+        if tensor.byte_offset > <uint64_t> PY_SSIZE_T_MAX or address + tensor.byte_offset < address or address + tensor.byte_offset < <uintptr_t> -low or (
+            address + tensor.byte_offset + <uintptr_t> high < address + tensor.byte_offset
+        ):
             raise LayoutError(f"a {name} outgrows memory: pointer {address:#x}, byte offset {tensor.byte_offset}", ShapeStatus.OVERFLOW)
         if (address + tensor.byte_offset) % <size_t> itemsize:
             raise LayoutError(f"the memory at {address + tensor.byte_offset:#x} is misaligned: {row.name} elements lie on multiples of {itemsize} bytes")

@@ -186,6 +186,7 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
             transfer(as_ndarray(target), array, BITS)
         else:
             cells = elements(array)
+            values = apart_from(cells, values)
             if type(values) is np.ndarray and values.dtype is cells.dtype:
                 cells[...] = values
             else:
@@ -196,6 +197,13 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
         shape = array.descriptor.shape if places is None else places.shape
         raise LayoutError(f"cannot write these values to an array of shape {shape}: {error}") from None
     return 0
+
+
+cdef object apart_from(object cells, object values):
+    """`values`, or a copy where they overlap `cells` in a way that NumPy takes for the same order: one axis, steps of the same sign."""
+    if isinstance(values, NDARRAY) and cells.ndim == 1 and values.ndim == 1 and cells.strides != values.strides and np.may_share_memory(cells, values):
+        return values.copy()
+    return values
 
 
 cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:

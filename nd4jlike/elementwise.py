@@ -51,6 +51,8 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
             return found
     views = _Views()
     written = _WRITERS.get(func)
+    if func is np.copyto and len(args) > 1 and isinstance(args[1], NdArray | np.ndarray) and args[1].ndim == 1 and _meets(args[1], (args[0],)):
+        args = (args[0], args[1].copy(), *args[2:])
     if written is not None and args:
         args = (views.target(args[0]), *args[1:])
     elif written in kwargs:

@@ -796,7 +796,8 @@ cdef class NdArray(_Operators):
         cdef ShapeDescriptor part = None
         kind = self.descriptor.dtype.kind
         if not self.readonly and not self.descriptor.layout.block_count and (
-            type(value) is int and kind in "iuf" or type(value) is float and kind == "f" or type(value) is NDARRAY and value.dtype is self.descriptor.dtype
+            type(value) is int and kind in "iuf" or type(value) is float and kind == "f"
+            or type(value) is NDARRAY and value.dtype is self.descriptor.dtype and (value.base is None and self.buffer.owner is None or value.ndim != 1)
         ):
             try:
                 elements(self)[key] = value  # NumPy casts these as `assign` does
@@ -821,6 +822,9 @@ cdef class NdArray(_Operators):
             assign(self, value, selected_cells(self.descriptor, key))
         else:
             assign(view_of(self, part), value)
+
+    def __delitem__(self, key):
+        raise LayoutError("elements of an array cannot be deleted: it has all that its shape says")
 
     def permute(self, axes, *more):
         """View the array with its axes in another order.
@@ -943,8 +947,8 @@ cdef class NdArray(_Operators):
                 gone = [i + self.ndim if i < 0 else i for i in gone]
             except TypeError:
                 gone = [-1]
-            if any([not 0 <= i < self.ndim or self.descriptor.shape[i] != 1 for i in gone]):
-                raise LayoutError(f"only axes of extent 1 can be squeezed: axis={axis!r}, shape={self.descriptor.shape}")
+            if any([not 0 <= i < self.ndim or self.descriptor.shape[i] != 1 for i in gone]) or len(set(gone)) < len(gone):
+                raise LayoutError(f"only axes of extent 1 can be squeezed, each once: axis={axis!r}, shape={self.descriptor.shape}")
         return self[tuple([0 if i in gone else slice(None) for i in range(self.ndim)]) + (Ellipsis,)]
 
     def reshape(self, *shape, order="C", copy=None):
@@ -1331,15 +1335,20 @@ cdef dict FORMATS = {character: character.encode() for character in "?bBhHiIlLqQ
 
 def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill):
     """Unpickle: on the memory that came along, or, where that cannot be written, on new memory that holds the same."""
-    cdef NdArray wrapped = NdArray(descriptor, memory)
+    cdef Buffer given = wrap(memory)
     cdef NdArray made
-    if type(memory) is not bytes or readonly:
-        wrapped.readonly = wrapped.readonly or readonly
-        return wrapped
+    # A part of a message may begin anywhere.
+    if <uintptr_t> given.data % <size_t> descriptor.layout.itemsize == 0 and (type(memory) is not bytes or readonly):
+        made = NdArray(descriptor, memory)
+        made.readonly = made.readonly or readonly
+        return made
     made = unwritten(descriptor)
-    memcpy(made.buffer.data, wrapped.buffer.data, <size_t> made.buffer.nbytes)
+    if given.nbytes < made.buffer.nbytes:
+        raise LayoutError(f"the buffer has {given.nbytes} bytes, the layout needs {made.buffer.nbytes}: {descriptor!r}")
+    memcpy(made.buffer.data, given.data, <size_t> made.buffer.nbytes)
     made.buffer.fill_known = fill is not None
     made.buffer.fill_bits = fill or 0
+    made.readonly = readonly or (given.readonly and type(memory) is not bytes)
     return made
 
 

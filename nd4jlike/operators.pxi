@@ -386,6 +386,9 @@ cdef class _Operators:
         return operate(np.matmul, other, self)
 
     def __imatmul__(self, other):
+        # A product of fewer axes would be written to all places.
+        if self.ndim < 1 or np.ndim(other) < 2:
+            raise LayoutError(f"@= needs an array of one axis or more and a matrix: {self.ndim} and {np.ndim(other)} axes")
         return operate_in_place(np.matmul, self, other)
 
     def __divmod__(self, other):

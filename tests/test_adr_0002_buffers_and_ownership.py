@@ -191,6 +191,27 @@ def test_d2_other_byte_orders():
         nd.asarray(["1"], dtype="float32")
 
 
+class HandsOutItsOwn:
+    """What other libraries' arrays are, torch's tensors among them: no buffer, and `__array__` without a copy."""
+
+    def __init__(self):
+        self.values = np.zeros(3, np.float32)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_d2_a_copy_is_one_whatever_hands_out_the_memory():
+    """D2: Wrapping is zero-copy, and a copy that is asked for shares nothing: whoever hands out memory of its own."""
+    for make in (nd.array, lambda obj: nd.array(obj, dtype="float32"), lambda obj: nd.asarray(obj, copy=True)):
+        obj = HandsOutItsOwn()
+        make(obj)[0] = 7
+        assert obj.values[0] == 0
+    obj = HandsOutItsOwn()
+    nd.asarray(obj)[0] = 7
+    assert obj.values[0] == 7
+
+
 def test_d3_too_small():
     """D3: A buffer that is smaller than `allocLength()` is refused, with both figures."""
     d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 1))

@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import nd4jlike as nd
@@ -1044,6 +1044,75 @@ def test_d15_functions(d):
         assert same(found, expected) or np.asarray(expected).dtype == object, number
         assert isinstance(found, NdArray) == isinstance(expected, np.ndarray), number
     assert bytes(memory) == before
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_d20_overlapping_assignment(data):
+    """D20: elements that are assigned to others of the same memory arrive as they were, whatever the steps; NumPy's `copyto`, too."""
+    dtype = data.draw(st.sampled_from(("int32", "float32", "bfloat16")))
+    step, other = data.draw(st.sampled_from((1, 2, 3, -1, -2))), data.draw(st.sampled_from((1, 2, 3, -1)))
+    count, first, second = (data.draw(st.integers(low, 8)) for low in (1, 0, 0))
+    here, there = (slice(None, None, sign) for sign in (1 if step > 0 else -1, 1 if other > 0 else -1))
+    room = np.arange(48).astype("float32")
+    x = nd.create((48,), dtype=dtype, paddings=(5,), padding_offsets=(2,))
+    x[...] = room.astype("int32") if dtype == "int32" else room
+    target, source = x[first : first + abs(step) * count : abs(step)][here], x[second : second + abs(other) * count : abs(other)][there]
+    want, values = x.to_numpy(copy=True) if dtype != "bfloat16" else room, np.array(source.tolist())
+    want[first : first + abs(step) * count : abs(step)][here] = values
+    how = data.draw(st.integers(0, 2))
+    if how == 0:
+        target[...] = source
+    elif how == 1 and dtype != "bfloat16":
+        x[first : first + abs(step) * count : abs(step)][here][...] = source.to_numpy()
+    else:
+        np.copyto(target, source)
+    assert x.tolist() == want.tolist()
+    assert x.check_padding()
+
+
+@pytest.mark.parametrize("layout", ["c", "padded", "blocked"])
+def test_d20_products_in_place(layout):
+    """D20: what NumPy's methods give: `@=` takes a matrix, and is refused where it would be written to more places than it has."""
+    x = nd.create((4, 4), paddings=(0, 3) if layout == "padded" else None)
+    if layout == "blocked":
+        x = nd.reorder(x, "aB2b")
+    x[...] = np.arange(16, dtype="float32").reshape(4, 4)
+    values = x.to_numpy(copy=True) if layout != "blocked" else np.asarray(nd.reorder(x, "ab"))
+    y = x
+    y @= np.eye(4, dtype="float32") * 2
+    assert y is x
+    assert np.array_equal(np.array(x.tolist()), values * 2)
+    for bad in (np.ones(4, np.float32), nd.ones(4)):
+        with pytest.raises(nd.LayoutError, match="@= needs"):
+            y @= bad
+    row = nd.ones(4)
+    with pytest.raises(nd.LayoutError, match="1 and 1 axes"):
+        row @= nd.ones(4)
+    row @= nd.asarray(values)
+    assert row.tolist() == values.sum(0).tolist()
+    with pytest.raises(ValueError, match="cannot be deleted"):
+        del row[0]
+    with pytest.raises(ValueError, match="each once"):
+        nd.zeros((1, 3)).squeeze((0, 0))
+
+
+@pytest.mark.parametrize("start", [0, 1, 33, 64])
+@pytest.mark.parametrize("readonly", [False, True])
+def test_d17_a_part_of_a_message(start, readonly):
+    """D17: out of band with protocol 5: memory that begins anywhere, as a part of a message does, becomes new, aligned memory."""
+    x = nd.create((3, 4), paddings=(2, 4))
+    x[...] = np.arange(12, dtype="float32").reshape(3, 4)
+    x = NdArray(x.descriptor, bytes(x.buffer)) if readonly else x
+    buffers = []
+    content = pickle.dumps(x, 5, buffer_callback=buffers.append)
+    message = bytearray(start) + bytes(buffers[0].raw())
+    y = pickle.loads(content, buffers=[memoryview(message)[start:]])
+    assert y.tolist() == x.tolist()
+    assert y.readonly == readonly
+    assert y.check_padding()
+    with pytest.raises(LayoutError, match="the layout needs"):
+        pickle.loads(content, buffers=[memoryview(message)[start:-1]])
 
 
 def test_d15_layouts_are_kept():

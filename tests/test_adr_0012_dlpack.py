@@ -279,6 +279,7 @@ HOSTILE = {
     "reach": {"strides_": [2**62, 1]},
     "negative reach": {"strides_": [-(2**62), 1]},
     "below memory": {"strides_": [-(2**50), 1]},
+    "above memory": {"data": 2**64 - 64, "shape": [1000, 2]},
     "offset": {"byte_offset": 2**63},
     "wrapping offset": {"byte_offset": 2**64 - 4},
     "NULL": {"data": None},

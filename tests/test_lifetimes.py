@@ -128,6 +128,16 @@ def test_d5_exports_hold_one_reference():
     assert (sys.getrefcount(x), sys.getrefcount(x.buffer), sys.getrefcount(x.descriptor)) == before
 
 
+def test_d5_exports_of_the_buffer_hold_nothing_else():
+    """D5: as long as any export: nothing else is held, `None` neither."""
+    x = NdArray(LAYOUT)
+    before = sys.getrefcount(None)
+    for _ in range(500):
+        memoryview(x.buffer).release()
+        bytes(x.buffer)
+    assert abs(sys.getrefcount(None) - before) < 100
+
+
 def test_d5_no_leak():
     """D5: the last one frees them: making and dropping arrays, and failing to, does not grow the process."""
     if os.environ.get("ND4JLIKE_SANITIZED"):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nd4jlike.creation import from_dlpack
 from nd4jlike.errors import DTypeError, MissingLibraryError, Nd4jLikeError, UnsupportedLayoutError
-
-if TYPE_CHECKING:
-    from nd4jlike.ndarray import NdArray
+from nd4jlike.ndarray import NdArray
 
 __all__ = ["from_torch", "to_torch"]
 
@@ -47,6 +45,8 @@ def to_torch(x: NdArray, *, copy: bool = False) -> Any:
     True
     """
     torch = _torch()
+    if not isinstance(x, NdArray):
+        raise UnsupportedLayoutError(f"to_torch takes an NdArray, not a {type(x).__name__}: nd4jlike.asarray wraps others")
     try:
         return torch.from_dlpack(x.copy() if copy else x)
     except Nd4jLikeError:
