@@ -562,7 +562,7 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
     """D10: undilated filters of 2x2 and more are computed in scratch (of two sets the inputs alone), or output by output. The bits do not depend on it."""
     for size, kernel, stride, dilation in (
         ((7, 6), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 2, 1),
-        ((7, 9), (3, 3), 2, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
+        ((7, 9), (3, 3), 2, 1), ((7, 7), (3, 3), 1, 1), ((4, 15), (3, 3), 1, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
         ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),
     ):  # fmt: skip
         values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, channels), (*kernel, channels, 1), (channels,))))
@@ -577,8 +577,8 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 few = (count == 8 or amd) and scratch and dilation == 1 and min(kernel) > 1
                 two = pitch == 512
                 wide = LANES.get(isa, 16) == 16
-                by_rows = few and wide and kernel == (3, 3) and size[1] > 9 and (stride == 2 or not two)
-                by_output = few and two and stride == 2 and not by_rows
+                by_rows = few and wide and kernel == (3, 3) and size[1] > 6 * stride and (stride == 2 or not two or (amd and size[1] > 13))
+                by_output = few and (two or amd) and stride == 2 and not by_rows
                 copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
                 assert ("copied into scratch" in plan.explain()) == copied
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows

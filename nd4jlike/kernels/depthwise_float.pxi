@@ -231,9 +231,10 @@ cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
 
 cdef bint runs_sums(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that tiles find nothing there that they share, nor what is fetched
-    ahead for the next block, and each input is better loaded once: one set, or two where there is a step."""
+    ahead for the next block, and each input is better loaded once: one set, or two where there is a step, or more ways and two tiles in a row."""
     cdef Line down, across
-    if VECTOR_BYTES < 64 or problem.sets == 0 or problem.sets > max(problem.stride_height, problem.stride_width):
+    cdef bint two = max(problem.stride_height, problem.stride_width) > 1 or (problem.roomy and problem.out_width >= 2 * WIDE_TILE)
+    if VECTOR_BYTES < 64 or problem.sets == 0 or problem.sets > (2 if two else 1):
         return False
     down = line_of(problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height, 0, 0, 0)
     across = line_of(problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width, 0, 0, 0)
@@ -364,8 +365,11 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
         and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
     )
-    # Nor do tiles find what they share in the first-level cache where all of it falls into two sets.
-    if problem.sets == 2 and problem.element == FLOAT32 and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3:
+    # Nor do tiles find what they share in the first-level cache where all of it falls into two sets, or one of more ways.
+    if (
+        (problem.sets == 2 or (problem.sets == 1 and problem.roomy)) and problem.element == FLOAT32 and job.down.step == job.across.step == 2
+        and job.down.taps == job.across.taps == 3
+    ):
         job.pixel = not (job.spread or swapped or problem.x_block or problem.y_block)
     job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
@@ -388,6 +392,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
+        and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3)
     )
     job.beside = (
         VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.distance >= BEYOND_SECOND_LEVEL and problem.stride_height == problem.stride_width == 1
