@@ -20,8 +20,8 @@ cdef enum:
     STRIP_BYTES = 18 << 10
     # Groups of the tallest filter that is computed here.
     MAX_GROUPS = 16
-    # Sets of weights of a flat row of more than half a vector of channels, at most.
-    FLAT_SETS = 16
+    # Bytes of the sets of weights of a flat row that take as much time as all lanes (VNNI).
+    FLAT_BYTES = 40 << 10
     # Channels from which on a column of its own is worth a vector.
     MIN_CHANNELS = 12
 
@@ -136,20 +136,26 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t planes, channels = problem.channels * problem.multiplier
+    cdef Py_ssize_t planes, sets, channels = problem.channels * problem.multiplier
     # Two bytes add up to no more than 254.
     if problem.result != QUANTIZED or (CELL_PLANES == 1 and problem.widest_weight > 254):
         return False
     if (problem.x_strides[3] != 1 and problem.channels > 1) or (problem.y_strides[3] != 1 and channels > 1) or channels < 1 or problem.out_width < 1:
         return False
     job.channels = channels
+    job.taps = problem.kernel_width
+    job.groups = divide_up(problem.kernel_height, GROUP)
+    job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
+    job.room = job.groups * job.taps * (2 if CELL_PLANES == 1 and problem.widest_weight > 127 else 1)
+    job.block_vectors = QUADS * (QUADS_CONSTANTS + job.room * job.rows * CELL_PLANES)
     job.flat = channels < 2 * VECTOR_BYTES and problem.out_width > 1 and problem.y_strides[2] == channels
     if problem.multiplier == 1 and (problem.x_strides[2] != channels or problem.stride_width > 1):
         job.flat = job.flat and channels < VECTOR_BYTES * 3 // 4
     elif problem.multiplier == 1:
         # With VNNI many sets of weights take longer than lanes that are idle.
+        sets = channels // common_divisor(channels, VECTOR_BYTES) * job.block_vectors * LANES * CELL
         job.flat = job.flat and channels % VECTOR_BYTES > 0 and (
-            not WINDOWS or channels <= VECTOR_BYTES // 2 or channels // common_divisor(channels, VECTOR_BYTES) <= FLAT_SETS)
+            not WINDOWS or divide_up(channels, VECTOR_BYTES) * VECTOR_BYTES * FLAT_BYTES > channels * (FLAT_BYTES + sets))
     job.pixel = problem.channels
     job.phases = 1
     job.picks = picks_of(job, problem)
@@ -169,12 +175,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         job.picks = NEXT
         job.phases = 1
     job.ordered = not UNORDERED or job.pixel < VECTOR_BYTES or channels % VECTOR_BYTES > 0
-    job.taps = problem.kernel_width
-    job.groups = divide_up(problem.kernel_height, GROUP)
-    job.rows = TILE_ROWS if divide_up(problem.kernel_height + problem.stride_height, GROUP) == job.groups else 1
     job.blocks = channels // common_divisor(channels, VECTOR_BYTES) if job.flat else divide_up(channels, VECTOR_BYTES)
-    job.room = job.groups * job.taps * (2 if CELL_PLANES == 1 and problem.widest_weight > 127 else 1)
-    job.block_vectors = QUADS * (QUADS_CONSTANTS + job.room * job.rows * CELL_PLANES)
     planes = job.groups * CELL_PLANES
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
