@@ -25,7 +25,7 @@ FLOORS = (
     ("kernels",),
     ("tags", "padding", "views", "descriptor"),
     ("buffer",),
-    ("moves",),
+    ("choices", "squares", "converted_parts", "moves"),
     ("dlpack",),
     ("padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
