@@ -14,18 +14,10 @@ from nd4jlike.errors import LayoutError, OutOfRangeError, ShapeStatus, Unsupport
 
 __all__ = ["ShapeDescriptor"]
 
-# Property bits of libnd4j's `extra` word. Bit 25 means "has a padded buffer" and nothing else.
-cdef enum:
-    FLAG_EMPTY = 1 << 3
-    FLAG_PADDED = 1 << 25
-    # Sparse, compressed, ragged, complex: contents that strides do not describe.
-    FLAGS_FOREIGN = (1 << 1) | (1 << 2) | (1 << 4) | (1 << 9)
-
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
     int PySlice_Unpack(object key, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step) noexcept
-    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
 cdef extern from *:
     bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
@@ -37,156 +29,9 @@ cdef object ZERO = 0
 cdef list NO_PADDING = [(0,) * rank for rank in range(MAX_RANK + 1)]
 cdef list IN_ORDER = [tuple(range(rank)) for rank in range(MAX_RANK + 1)]
 
-cdef dict ORDER_CODES = {"c": 99, "f": 102}  # the letters' ASCII codes, as libnd4j stores them
 
-
-cdef Py_ssize_t offset_of_index(const Layout *layout, const Py_ssize_t *index) noexcept nogil:
-    cdef Py_ssize_t offset = layout.offset
-    cdef Py_ssize_t step = 1
-    cdef Py_ssize_t rest[MAX_RANK]
-    cdef int i, axis
-    for i in range(layout.rank):
-        rest[i] = index[i]
-    # Padding before the first element is inside `offset`, except within a block, where positions count from the block's start.
-    for i in range(layout.block_count - 1, -1, -1):
-        axis = layout.block_axes[i]
-        offset += (rest[axis] % layout.block_sizes[i]) * step
-        rest[axis] //= layout.block_sizes[i]
-        step *= layout.block_sizes[i]
-    for i in range(layout.rank):
-        offset += rest[i] * layout.strides[i]
-    return offset
-
-
-cdef Py_ssize_t block_product(const Layout *layout, int axis) noexcept nogil:
-    cdef Py_ssize_t product = 1
-    cdef int i
-    for i in range(layout.block_count):
-        if layout.block_axes[i] == axis:
-            product *= layout.block_sizes[i]
-    return product
-
-
-cdef Py_ssize_t inner_run(const Layout *layout) noexcept nogil:
-    """Elements of one inner block of all axes together; 1 for plain layouts."""
-    cdef Py_ssize_t product = 1
-    cdef int i
-    for i in range(layout.block_count):
-        product *= layout.block_sizes[i]
-    return product
-
-
-cdef bint hosting_reach(const Layout *layout, Py_ssize_t *low, Py_ssize_t *high) noexcept nogil:
-    """Offsets of the first and last cell of the hosting buffer; False on overflow."""
-    cdef Py_ssize_t reach
-    cdef int i
-    low[0] = layout.offset
-    for i in range(layout.rank):
-        if mul_overflows(layout.padding_offsets[i] // block_product(layout, i), layout.strides[i], &reach) or add_overflows(low[0], -reach, low):
-            return False
-    high[0] = low[0]
-    if add_overflows(high[0], inner_run(layout) - 1, high):
-        return False
-    for i in range(layout.rank):
-        if mul_overflows(max(layout.padded_shape[i] // block_product(layout, i) - 1, 0), layout.strides[i], &reach):
-            return False
-        if add_overflows(high[0], reach, high) if reach > 0 else add_overflows(low[0], reach, low):
-            return False
-    return True
-
-
-cdef bint is_padded_layout(const Layout *layout) noexcept nogil:
-    cdef int i
-    for i in range(layout.rank):
-        if layout.paddings[i]:
-            return True
-    return False
-
-
-cdef bint is_reversed(const Layout *layout) noexcept nogil:
-    """Whether the memory order is that of 'f' and not that of 'c' too."""
-    cdef int i
-    for i in range(layout.rank):
-        if layout.axes[i] != layout.rank - 1 - i:
-            return False
-    return layout.rank > 1
-
-
-cdef Py_ssize_t even_stride(const Layout *layout, const int *axes) noexcept nogil:
-    """The stride that visits all elements in the order of `axes`, 0 if none does; axes of one element do not decide."""
-    cdef Py_ssize_t ews = 0, expected = 0
-    cdef bint begun = False
-    cdef int i, axis
-    if layout.block_count > 0 or layout.length == 0:
-        return 0
-    for i in range(layout.rank - 1, -1, -1):
-        axis = axes[i]
-        if layout.shape[axis] == 1:
-            continue
-        if not begun:
-            ews, begun = layout.strides[axis], True
-        elif layout.strides[axis] != expected:
-            return 0
-        expected = layout.strides[axis] * layout.shape[axis]
-    if not begun:
-        return layout.strides[axes[layout.rank - 1]] if layout.rank > 0 else 1
-    return ews
-
-
-cdef Py_ssize_t element_wise_stride(const Layout *layout) noexcept nogil:
-    """The `ews` that is stored unless one is given: along 'c' or 'f', 0 for every padded buffer, as libnd4j has it."""
-    cdef int natural[MAX_RANK]
-    cdef int i
-    cdef bint fortran = is_reversed(layout)
-    if is_padded_layout(layout):
-        return 0
-    for i in range(layout.rank):
-        natural[i] = layout.rank - 1 - i if fortran else i
-    return even_stride(layout, natural)
-
-
-cdef Py_ssize_t as_ssize(object value, str what) except? -1:
-    try:
-        return operator.index(value)
-    except OverflowError:
-        raise LayoutError(f"{what} holds {value}, beyond the signed machine word", ShapeStatus.OVERFLOW) from None
-    except TypeError:
-        how = ": the total of each axis, of which padding_offsets has the part before the elements" if what == "paddings" else ""
-        raise LayoutError(f"{what} holds {value!r}, it must hold integers{how}", ShapeStatus.INCORRECT_SHAPE) from None
-
-
-cdef bint is_sizes(object values):
-    """Whether `values` is a tuple of int that fit a machine word already."""
-    cdef int overflow
-    if type(values) is not tuple:
-        return False
-    for value in <tuple> values:
-        if type(value) is not int:
-            return False
-        PyLong_AsLongLongAndOverflow(value, &overflow)
-        if overflow:
-            return False
-    return True
-
-
-cdef bint is_nothing(object values):
-    return values is None or (isinstance(values, (tuple, list)) and len(values) == 0)
-
-
-cdef tuple as_sizes(object values, str what):
-    """A tuple of int; None stays None, one int becomes a tuple of one."""
-    if values is None or is_sizes(values):
-        return values
-    if type(values) is int:
-        return (as_ssize(values, what),)
-    if not isinstance(values, (str, bytes)):
-        try:
-            values = tuple(values)
-        except TypeError:
-            values = (values,)
-    else:
-        raise LayoutError(f"{what} is {values!r}, it must hold integers", ShapeStatus.INCORRECT_SHAPE)
-    return tuple([as_ssize(value, what) for value in values])
+include "layout.pxi"
+include "layout_arguments.pxi"
 
 
 cdef tuple letter_axes(str letter, int rank):
@@ -213,40 +58,17 @@ cdef tuple tag_strides(tuple axes, tuple extents, tuple blocks):
     return tuple(strides)
 
 
-cdef tuple given_sizes(object values, int rank, str what):
-    """Padding figures as they are given; None is none."""
-    cdef tuple sizes = () if values is None else as_sizes(values, what)
-    if rank > 1 and type(values) is int:
-        raise LayoutError(f"{what} is {values} for {rank} axes, it must hold one number for each, of the first ones at least", ShapeStatus.INCORRECT_PADDING)
-    if len(sizes) > rank:
-        raise LayoutError(f"{len(sizes)} {what} for {rank} axes: {what}={sizes}", ShapeStatus.INCORRECT_PADDING)
-    return sizes
-
-
-cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets):
-    """Paddings and offsets of every axis, the ones that are not given 0, each `0 <= offset <= padding`."""
-    cdef int rank = len(shape)
-    cdef tuple total = given_sizes(paddings, rank, "paddings")
-    cdef tuple before = given_sizes(padding_offsets, rank, "padding_offsets")
-    if len(before) > len(total):
-        raise LayoutError(f"there are more padding offsets than paddings: padding_offsets={before}, paddings={total}", ShapeStatus.INCORRECT_PADDING)
-    total += (0,) * (rank - len(total))
-    before += (0,) * (rank - len(before))
-    for axis, (size, offset) in enumerate(zip(total, before)):
-        if size < 0 or not 0 <= offset <= size:
-            raise LayoutError(
-                f"axis {axis} has padding {size} and padding offset {offset}, the rule is 0 <= offset <= padding: "
-                f"shape={shape}, paddings={total}, padding_offsets={before}",
-                ShapeStatus.INCORRECT_PADDING,
-            )
-    return total, before
-
-
 cdef tuple padded_extents(tuple shape, tuple paddings, tuple blocks):
     """Extents of the hosting buffer in elements, whole blocks."""
     if not blocks:
         return tuple([n + p for n, p in zip(shape, paddings)])
     return tuple([-(-(n + p) // b) * b for n, p, b in zip(shape, paddings, whole_blocks(len(shape), blocks))])
+
+
+cdef Py_ssize_t padding_start(tuple padding_offsets, tuple strides) except -1:
+    """Offset of element (0, .., 0) in a plain hosting buffer."""
+    cdef object start = sum([before * stride for before, stride in zip(padding_offsets, strides)])
+    return as_ssize(start, "the offset of the first element")
 
 
 cdef tuple as_tuple(const Py_ssize_t *numbers, int count):
@@ -341,20 +163,6 @@ cdef int fill(ShapeDescriptor self, object dtype, str order, tuple axes, tuple s
     return 0
 
 
-cdef Py_ssize_t distance(const Layout *layout, int axis) noexcept nogil:
-    return -layout.strides[axis] if layout.strides[axis] < 0 else layout.strides[axis]
-
-
-cdef void order_by_strides(Layout *layout) noexcept nogil:
-    cdef int axis, place
-    for axis in range(layout.rank):
-        place = axis
-        while place > 0 and distance(layout, layout.axes[place - 1]) < distance(layout, axis):
-            layout.axes[place] = layout.axes[place - 1]
-            place -= 1
-        layout.axes[place] = axis
-
-
 cdef int lay_densely(Layout *layout, str letter, tuple sizes) except -1:
     """The dense layout of an order; all strides of an empty one are 0."""
     cdef Py_ssize_t run = 1
@@ -377,65 +185,6 @@ cdef ShapeDescriptor make_descriptor(object dtype, str order, tuple axes, tuple 
     cdef ShapeDescriptor made = ShapeDescriptor.__new__(ShapeDescriptor)
     fill(made, dtype, order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks)
     return made
-
-
-cdef tuple as_shape(object shape):
-    cdef tuple sizes = as_sizes(shape, "shape")
-    if sizes is None:
-        raise LayoutError("shape is None, it must hold integers", ShapeStatus.INCORRECT_SHAPE)
-    if len(sizes) > MAX_RANK:
-        raise LayoutError(f"rank {len(sizes)} is beyond {MAX_RANK}", ShapeStatus.INCORRECT_RANK)
-    return sizes
-
-
-cdef tuple checked_shape(object shape):
-    cdef tuple sizes = as_shape(shape)
-    for axis, size in enumerate(sizes):
-        if <Py_ssize_t> size < 0:
-            raise LayoutError(f"axis {axis} has extent {size}, extents are 0 or more: shape={sizes}", ShapeStatus.INCORRECT_SHAPE)
-    return sizes
-
-
-cdef str checked_order(object order):
-    if order not in ("c", "f"):
-        raise LayoutError(f"order is {order!r}, it must be 'c' or 'f'", ShapeStatus.INCORRECT_SHAPE)
-    return order
-
-
-cdef tuple checked_axes(object axes, int rank):
-    cdef tuple numbers = () if axes is None else as_sizes(axes, "axes")
-    cdef unsigned long long seen = 0
-    cdef Py_ssize_t axis
-    for axis in numbers:
-        if 0 <= axis < rank:
-            seen |= <unsigned long long> 1 << axis
-    if len(numbers) != rank or seen != (<unsigned long long> 1 << rank) - 1:
-        raise LayoutError(f"axes={numbers} is no permutation of the axes 0 to {rank - 1}", ShapeStatus.INCORRECT_RANK)
-    return numbers
-
-
-cdef tuple checked_blocks(object inner_blocks, int rank):
-    cdef list blocks = []
-    run = 1
-    try:
-        pairs = () if inner_blocks is None else tuple(inner_blocks)
-    except TypeError:
-        raise LayoutError(f"inner_blocks is {inner_blocks!r}, it must hold pairs (axis, size)", ShapeStatus.INCORRECT_BLOCKS) from None
-    for pair in pairs:
-        numbers = as_sizes(pair, "inner_blocks")
-        if len(numbers) != 2 or not 0 <= numbers[0] < rank or numbers[1] < 1:
-            raise LayoutError(f"inner block {pair!r} is not (axis, size) with 0 <= axis < {rank} and size >= 1", ShapeStatus.INCORRECT_BLOCKS)
-        run *= numbers[1]
-        blocks.append(numbers)
-    if len(blocks) > MAX_BLOCKS or run > PY_SSIZE_T_MAX:
-        raise LayoutError(f"inner blocks {tuple(blocks)} are more than {MAX_BLOCKS}, or their product outgrows a machine word", ShapeStatus.INCORRECT_BLOCKS)
-    return tuple(blocks)
-
-
-cdef Py_ssize_t padding_start(tuple padding_offsets, tuple strides) except -1:
-    """Offset of element (0, .., 0) in a plain hosting buffer."""
-    cdef object start = sum([before * stride for before, stride in zip(padding_offsets, strides)])
-    return as_ssize(start, "the offset of the first element")
 
 
 def _rebuild(dtype, order, axes, shape, strides, ews, offset, paddings, padding_offsets, inner_blocks):
@@ -678,43 +427,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> ShapeDescriptor.from_shape_info([2, 3, 4, 4, 1, 8192, 1, 99])
         ShapeDescriptor('float32', 'c', (3, 4))
         """
-        cdef tuple numbers = as_sizes(sequence, "shapeInfo") or ()
-        if not numbers or not 0 <= numbers[0] <= MAX_RANK or len(numbers) != 2 * numbers[0] + 4:
-            raise LayoutError(
-                f"shapeInfo is [rank, shape.., strides.., extra, ews, order], 0 <= rank <= {MAX_RANK}; these are {len(numbers)} numbers: {numbers[:3]}..",
-                ShapeStatus.INCORRECT_RANK,
-            )
-        rank = numbers[0]
-        sizes, steps = checked_shape(numbers[1:1 + rank]), numbers[1 + rank:1 + 2 * rank]
-        extra, ews, code = numbers[-3], numbers[-2], numbers[-1]
-        if code not in (99, 102):
-            raise LayoutError(f"shapeInfo's order is {code}, it must be 99 (c) or 102 (f): {numbers}", ShapeStatus.INCORRECT_SHAPE)
-        if extra & FLAGS_FOREIGN:
-            raise UnsupportedLayoutError(f"shapeInfo's flags {extra:#x} mean a sparse, compressed, ragged or complex array; strides describe dense ones only")
-        row = dtypes.by_libnd4j_flags(extra)
-        letter = "c" if code == 99 else "f"
-        axes, none = letter_axes(letter, rank), (0,) * rank
-        element = dtypes.dtype(dtype) if row is None else row.dtype
-        cdef ShapeDescriptor plain = make_descriptor(element, letter, axes, sizes, steps, ews, 0, none, none, ())
-        # Of axes at one distance, those of one element are the inner ones.
-        sorted_axes = tuple(sorted(range(rank), key=lambda axis: (-abs(steps[axis]), sizes[axis] == 1, axis)))
-        permuted = sorted_axes not in (letter_axes("c", rank), letter_axes("f", rank))
-        if extra & FLAG_PADDED:
-            total = recovered_paddings(axes, sizes, steps)
-            if total is None and permuted:
-                axes, total = sorted_axes, recovered_paddings(sorted_axes, sizes, steps)
-            if total is not None:
-                # Where only the slowest axis was padded, what is read is a plain layout, with that one's `ews`.
-                return make_descriptor(element, letter, axes, sizes, steps, ews if ews or any(total) else None, 0, total, none, ())
-            if 0 not in sizes:  # of arrays without elements strides may be anything
-                raise LayoutError(
-                    f"shapeInfo has the flag of a padded buffer, and its strides are no whole multiples of each other that reach over the extents: {numbers}",
-                    ShapeStatus.INCORRECT_STRIDES,
-                )
-        if not plain.validate() & ShapeStatus.INCORRECT_STRIDES or not permuted:
-            return plain  # strides of the other order contradict the letter; they are no permutation
-        made = make_descriptor(element, letter, sorted_axes, sizes, steps, ews, 0, none, none, ())
-        return plain if made.validate() & ShapeStatus.INCORRECT_STRIDES else made
+        return read_shape_info(sequence, dtype)
 
     @property
     def itemsize(self):
@@ -927,18 +640,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         >>> ShapeDescriptor("float32", "c", (3, 4)).to_shape_info()
         [2, 3, 4, 4, 1, 8192, 1, 99]
         """
-        if self.inner_blocks:
-            raise UnsupportedLayoutError(f"libnd4j's shapeInfo has strides only, the layout {self.tag or self.inner_blocks} has inner blocks")
-        extra, ews = dtypes.codes(self.dtype).libnd4j_flags, self.ews
-        if self.is_empty:
-            extra |= FLAG_EMPTY
-        if self.has_padded_buffer:
-            if self.is_empty or self.tag is not None:
-                extra |= FLAG_PADDED
-            else:  # a part; libnd4j's have no such flag either
-                none = (0,) * self.layout.rank
-                ews = make_descriptor(self.dtype, self.order, self.axes, self.shape, self.strides, None, self.layout.offset, none, none, ()).ews
-        return [self.layout.rank, *self.shape, *self.strides, extra, ews, ORDER_CODES[self.order]]
+        return written_shape_info(self)
 
     def permute(self, axes):
         """Describe the same buffer with its axes in another order.
@@ -1332,92 +1034,6 @@ cdef bint same_fields(ShapeDescriptor a, ShapeDescriptor b):
     )
 
 
-cdef tuple scan(const Layout *layout, bint skip_units):
-    """libnd4j's rule over outer blocks: the first broken neighbour in words (or None), and the element-wise stride that it expects."""
-    cdef Py_ssize_t reach = 0, first = 0, extent, inner_extent = 0
-    cdef bint started = False, even = True
-    cdef int i, axis, inner = 0
-    for i in range(layout.rank - 1, -1, -1):
-        axis = layout.axes[i]
-        extent = layout.padded_shape[axis] // block_product(layout, axis)
-        if skip_units and extent == 1:
-            continue
-        if not started:
-            first = layout.strides[axis]
-            if layout.block_count and first < inner_run(layout):
-                return f"axis {axis} has stride {first}, its inner blocks are a run of {inner_run(layout)}", 0
-        elif layout.strides[axis] < reach:
-            return f"axis {axis} has stride {layout.strides[axis]}, axis {inner} spans {layout.strides[inner]} * {inner_extent} = {reach}", 0
-        elif layout.strides[axis] != reach:
-            even = False
-        started = True
-        inner = axis
-        inner_extent = extent
-        reach = layout.strides[axis] * extent
-    if layout.block_count:
-        return None, 0
-    if is_padded_layout(layout) or not started:
-        return None, element_wise_stride(layout)
-    return None, first if even else 0
-
-
-cdef tuple recovered_paddings(tuple axes, tuple sizes, tuple steps):
-    """Paddings that the strides of a padded buffer tell: of every axis but the slowest; None where the strides are no such buffer's."""
-    cdef list total = [0] * len(sizes)
-    for outer, axis in zip(axes, axes[1:]):
-        extent, rest = divmod(steps[outer], steps[axis]) if steps[axis] > 0 else (0, 1)
-        if rest or extent < sizes[axis]:
-            return None
-        total[axis] = extent - sizes[axis]
-    return tuple(total)
-
-
 include "views.pxi"
-
-
-def _indices_at(ShapeDescriptor self, object offset):
-    """Yield the logical index of each element at `offset`."""
-    cdef list terms = []  # (distance, extent, axis, elements of the axis in one step, whether the stride is negative), farthest first
-    cdef list steps = [block_product(&self.layout, axis) for axis in range(self.layout.rank)]
-    cdef list index = [0] * self.layout.rank
-    if self.layout.length == 0:
-        return
-    rest = offset - self.layout.offset
-    for axis, (extent, stride, step) in enumerate(zip(self.shape, self.strides, steps)):
-        terms.append((abs(stride), -(-extent // step), axis, step, stride < 0))
-        if stride < 0:
-            rest -= (terms[-1][1] - 1) * stride
-    run = inner_run(&self.layout)
-    for axis, size in self.inner_blocks:
-        run //= size
-        steps[axis] //= size
-        terms.append((run, size, axis, steps[axis], False))
-    terms = sorted([term for term in terms if term[1] > 1], key=lambda term: (-term[0], term[2]))
-    # What the terms from each one on can reach, and what divides all that they reach.
-    reaches = [0, *itertools.accumulate(distance * (extent - 1) for distance, extent, *_ in reversed(terms))][::-1]
-    divisors = [0, *itertools.accumulate((term[0] for term in reversed(terms)), math.gcd)][::-1]
-    for digits in _solutions(terms, reaches, divisors, rest, 0):
-        for axis in range(self.layout.rank):
-            index[axis] = 0
-        for (_, extent, axis, step, backwards), digit in zip(terms, digits):
-            index[axis] += (extent - 1 - digit if backwards else digit) * step
-        if all([i < n for i, n in zip(index, self.shape)]):
-            yield tuple(index)
-
-
-def _solutions(list terms, list reaches, list divisors, object rest, int level):
-    """Yield the digits, one for each term from `level` on, whose distances add up to `rest`."""
-    if level == len(terms):
-        if rest == 0:
-            yield ()
-        return
-    if not 0 <= rest <= reaches[level] or (rest % divisors[level] if divisors[level] else rest):
-        return
-    distance, extent = terms[level][:2]
-    if distance:
-        digits = range(max(0, -((reaches[level + 1] - rest) // distance)), min(extent - 1, rest // distance) + 1)
-    else:
-        digits = range(extent)
-    for digit in digits:
-        for more in _solutions(terms, reaches, divisors, rest - digit * distance, level + 1):
-            yield (digit, *more)
+include "indices.pxi"
+include "libnd4j.pxi"

@@ -1,18 +1,6 @@
 # Views of a layout: what basic indexing selects, and the same elements under another shape (ADR 0001, 0010). No element is touched.
 
 
-cdef Py_ssize_t axis_offset(const Layout *layout, int axis, Py_ssize_t index) noexcept nogil:
-    """What `index` of one axis adds to the offset, blocks included."""
-    cdef Py_ssize_t step = 1, offset = 0
-    cdef int i
-    for i in range(layout.block_count - 1, -1, -1):
-        if layout.block_axes[i] == axis:
-            offset += (index % layout.block_sizes[i]) * step
-            index //= layout.block_sizes[i]
-        step *= layout.block_sizes[i]
-    return offset + index * layout.strides[axis]
-
-
 cdef bint evenly_spaced(const Layout *layout, int axis, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step, Py_ssize_t *stride) noexcept nogil:
     """Whether `count` elements of one axis, `step` apart, are evenly spaced in memory, too; how far apart."""
     cdef Py_ssize_t weights[MAX_BLOCKS + 1]  # elements of the axis in one step of each level: outer blocks, then its inner blocks

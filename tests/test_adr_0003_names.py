@@ -23,7 +23,7 @@ PACKAGE = ROOT / "nd4jlike"
 FLOORS = (
     ("errors", "dtypes", "workers"),
     ("kernels",),
-    ("tags", "padding", "views", "descriptor"),
+    ("tags", "padding", "layout", "layout_arguments", "views", "indices", "libnd4j", "descriptor"),
     ("buffer",),
     ("choices", "squares", "converted_parts", "moves"),
     ("dlpack",),
