@@ -26,37 +26,14 @@ from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, Quantization, quantize
 
 cdef extern from "cpu.h" nogil:
     const char *forced_isa()
-    long second_level_bytes()
-    long last_level_bytes()
-    ctypedef struct Cache:
-        long ways, bytes
-        int amd
-    Cache first_level()
-
-cdef extern from "<stdlib.h>" nogil:
-    int posix_memalign(void **memory, size_t alignment, size_t size)
 
 __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
-
-# Of Problem.distance, as `explain` says it.
-DISTANCES = {
-    IN_CACHE: "in caches", BEYOND_SECOND_LEVEL: "beyond the second-level cache", CACHE_EDGE: "at the edge of the last-level cache", IN_MEMORY: "in memory",
-}
 
 # Why the padding of an input is left alone.
 cdef str NOT_FINITE = "some weights are not finite"
 
 cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
-    # A last-level cache of 100 MB is shared by many: no more of it counts, at its edge and beyond.
-    EDGE_BYTES = 6720 << 10
-    MEMORY_BYTES = 35 << 20
-    # Behind a smaller second-level cache than that, pixels of less than so many bytes are not fetched ahead.
-    DEEP_BYTES = 2 << 20
-    NARROW_BYTES = 512
-    # A first-level cache of so many ways has no room for a tile of pixels that share its sets; one of 12 has, but for AMD's, where stores to a set that is
-    # full of lines to be written back take 34 cycles each.
-    FEW_WAYS = 8
     CACHED_LAUNCHES = 64
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
     NANOSECONDS_PER_THREAD = 20000
@@ -67,118 +44,14 @@ cdef enum:
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
 
-# What kernels there are, by the element type of the input: its number, what weights are packed from, and what a bias may be, the last of which it is
-# packed from.
-cdef dict AVAILABLE = {
-    "float32": (FLOAT32, "float32", ("float32",)),
-    "float64": (FLOAT64, "float64", ("float64",)),
-    "float16": (FLOAT16, "float32", ("float16", "float32")),
-    "bfloat16": (BFLOAT16, "float32", ("bfloat16", "float32")),
-    "int8": (INT8, "int16", ("int32",)),
-    "uint8": (UINT8, "int16", ("int32",)),
-    "int16": (INT16, "int16", ("int32", "int64")),
-}
-# Those that may have their channels in blocks.
-cdef tuple BLOCKED = ("float32",)
-# Element types of weights.
-cdef tuple WEIGHTS = tuple([name for name in AVAILABLE if name != "int16"])
-
 # Cython looks methods of a cimported class up in its .pxd, which has only the compiled ones.
 cdef object from_tag = DescriptorType.from_tag
 
 
+include "layer_arguments.pxi"
+include "layer_caches.pxi"
 include "pixels.pxi"
-
-
-# What the threads of one call need to know.
-cdef struct Call:
-    const Problem *problem
-    const Family *family
-    const Planes *planes
-    const char *x
-    char *y
-    char *scratch
-    Py_ssize_t scratch_bytes
-
-
-cdef void run_rows(const void *context, Py_ssize_t begin, Py_ssize_t end, int place) noexcept nogil:
-    """Rows [begin, end) of a call, with the scratch of one thread."""
-    cdef const Call *call = <const Call *> context
-    call.family.run(call.problem, call.x, call.y, call.scratch + place * call.scratch_bytes, begin, end)
-
-
-cdef void run_sections(const void *context, Py_ssize_t begin, Py_ssize_t end, int place) noexcept nogil:
-    """The same of planes."""
-    cdef const Call *call = <const Call *> context
-    run_planes(call.planes, call.problem, call.family, call.x, call.y, call.scratch + place * call.scratch_bytes, begin, end)
-
-
-@cython.final
-cdef class _Launch:
-    """A kernel call all but the addresses: what is decided once for two descriptors."""
-    # Of a section, where planes are computed as pixels; NULL: they are not.
-    cdef Problem problem
-    cdef Planes *planes
-    cdef const Family *family
-    # The table that the family is of, and its instruction set.
-    cdef object table
-    cdef str isa
-    cdef Buffer packed
-    cdef Py_ssize_t scratch_bytes
-    # Scratch of a call that is over, for the next one.
-    cdef void *spare
-    # Output rows, how many of them stay together, and among how many threads they are shared.
-    cdef Py_ssize_t rows, step
-    cdef int parts
-    # Too little work to release the lock of the interpreter for.
-    cdef bint brief
-    # Whether a look at the padding of x decides between two launches, and whether this one reads it.
-    cdef bint looks_at_padding
-    cdef bint reads_padding
-    # Whose addresses choose among launches that differ in the lead of the channels; and the lead of this one, as `lead` gives it.
-    cdef int aligns
-    cdef Py_ssize_t placed
-    cdef int itemsize
-    # First byte and one past the last that a call may touch, from element (0, .., 0).
-    cdef Py_ssize_t x_begin
-    cdef Py_ssize_t x_end
-    cdef Py_ssize_t y_begin
-    cdef Py_ssize_t y_end
-
-    cdef Py_ssize_t lead(self, const char *x, const char *y) noexcept:
-        """Channels before the first whole vector in memory; negative where both have as many and that makes a difference."""
-        cdef Py_ssize_t found, last = self.family.lanes * self.itemsize - 1
-        if self.aligns == ALIGNS_NONE:
-            return 0
-        found = <int> (-<Py_ssize_t> (x if self.aligns & ALIGNS_INPUT else y) & last) // self.itemsize
-        return -found if self.aligns & ALIGNS_BOTH and (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0 else found
-
-    cdef int run(self, const char *x, char *y) except -1:
-        cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)
-        cdef Work work = run_rows if self.planes == NULL else run_sections
-        cdef void *scratch = NULL
-        if self.scratch_bytes:
-            with cython.critical_section(self):
-                scratch, self.spare = self.spare, NULL
-            if scratch is NULL and posix_memalign(&scratch, ALIGNMENT, self.scratch_bytes * self.parts):
-                raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch for each of {self.parts} threads")
-        call.scratch = <char *> scratch
-
-        if self.brief:
-            work(&call, 0, self.rows, 0)
-        else:
-            with nogil:
-                share_work(work, &call, self.rows, self.step, self.parts)
-
-        if self.scratch_bytes:
-            with cython.critical_section(self):
-                scratch, self.spare = self.spare, scratch
-            free(scratch)
-        return 0
-
-    def __dealloc__(self):
-        free(self.spare)
-        free(self.planes)
+include "launches.pxi"
 
 
 @cython.final
@@ -862,6 +735,23 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         ]
 
 
+cdef bint has_halo(ShapeDescriptor x, tuple axes) noexcept:
+    """Whether there is padding around the images."""
+    cdef int h = axes[1], w = axes[2]
+    return x.layout.paddings[h] > 0 or x.layout.paddings[w] > 0
+
+
+cdef bint has_few_channels(object reading, int element) except -1:
+    """Whether vectors of 16 would be filled by half or less, and those of 8 by more; of halves wholly, as parts of their vectors cost more with AVX2."""
+    cdef Py_ssize_t channels = reading.channels or 0, least = 5 if element == FLOAT32 else 8 if element == FLOAT16 or element == BFLOAT16 else 9
+    return least <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
+
+
+def _configured(weights, bias, options):
+    """Unpickle."""
+    return DepthwiseConv2d(weights, bias, **options)
+
+
 include "single_calls.pxi"
 
 
@@ -903,197 +793,3 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
                                activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype)
         remember(plan, arguments, weights, bias)
     return plan(x, out)
-
-
-cdef Cache nearest_cache = first_level()
-
-
-cdef int distance_of(Py_ssize_t nbytes) noexcept:
-    """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too, and pages fall unevenly into the second-level one."""
-    if nbytes > min(last_level_bytes() // 3, EDGE_BYTES):
-        return IN_MEMORY if nbytes > min(last_level_bytes() // 3 * 2, MEMORY_BYTES) else CACHE_EDGE
-    return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
-
-
-def _assume_ways(long ways, bint amd=False):
-    """For tests of what other machines run: another number of ways of the first-level cache, and whose it is; those before."""
-    global nearest_cache
-    before = nearest_cache.ways, nearest_cache.amd
-    nearest_cache = Cache(ways, nearest_cache.bytes // nearest_cache.ways * ways, amd)
-    return before
-
-
-cdef inline bint crowds() noexcept:
-    """Whether pixels that share sets of the first-level cache crowd each other out."""
-    return nearest_cache.ways <= FEW_WAYS or nearest_cache.amd
-
-
-cdef int sets_of(Py_ssize_t pitch) noexcept:
-    """Problem.sets of pixels so many bytes apart: a way of 4 KiB has one place for a channel of pixels that are 4 KiB apart, two where they are 2."""
-    cdef Py_ssize_t way = nearest_cache.bytes // nearest_cache.ways
-    return <int> (way // min(way, pitch & -pitch)) if pitch and crowds() else 0
-
-
-cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:
-    """What input and output have in common: rank, element type, no blocks but of channels."""
-    if descriptor.layout.rank != 4:
-        raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
-    if descriptor.dtype != dtype:
-        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}")
-    if descriptor.layout.block_count and not (
-        dtype.name in BLOCKED and descriptor.layout.block_count == 1 and descriptor.layout.block_axes[0] == channel_axis
-    ):
-        raise UnsupportedLayoutError(
-            f"{name} has inner blocks {descriptor.inner_blocks}, no kernel takes them: blocks of channels (axis {channel_axis}) "
-            f"of {' or '.join(BLOCKED)} are taken as they are; reorder(x, 'nhwc') makes it plain"
-        )
-    return 0
-
-
-cdef bint same_layout(ShapeDescriptor known, ShapeDescriptor other) noexcept:
-    """Whether a launch for one descriptor serves the other: all but where element (0, .., 0) lies. Arrays that are wrapped anew
-    have new descriptors with every call; others keep theirs, and the first comparison is enough."""
-    cdef const Layout *a
-    cdef const Layout *b
-    cdef Py_ssize_t extents = 4 * sizeof(Py_ssize_t)
-    if known is other or known is None:
-        return known is not None
-    a, b = &known.layout, &other.layout
-    return (
-        known.dtype is other.dtype
-        and a.rank == b.rank
-        and a.block_count == b.block_count
-        and memcmp(a.block_sizes, b.block_sizes, a.block_count * sizeof(Py_ssize_t)) == 0
-        and memcmp(a.block_axes, b.block_axes, a.block_count * sizeof(int)) == 0
-        and memcmp(a.shape, b.shape, extents) == 0
-        and memcmp(a.strides, b.strides, extents) == 0
-        and memcmp(a.paddings, b.paddings, extents) == 0
-        and memcmp(a.padding_offsets, b.padding_offsets, extents) == 0
-    )
-
-
-cdef bint has_halo(ShapeDescriptor x, tuple axes) noexcept:
-    """Whether there is padding around the images."""
-    cdef int h = axes[1], w = axes[2]
-    return x.layout.paddings[h] > 0 or x.layout.paddings[w] > 0
-
-
-cdef void span(const Py_ssize_t *strides, const Py_ssize_t *extents, const Py_ssize_t *halo, Py_ssize_t itemsize,
-               Py_ssize_t *begin, Py_ssize_t *end) noexcept:
-    """First byte and one past the last that lie within extents and halo, from element (0, .., 0)."""
-    cdef Py_ssize_t first, last
-    cdef int i
-    begin[0] = end[0] = 0
-    for i in range(4):
-        if extents[i] == 0:  # empty arrays touch nothing
-            begin[0] = end[0] = 0
-            return
-        first, last = 0, extents[i] - 1
-        if halo is not NULL and i in (1, 2):
-            first, last = -halo[2 * i - 2], last + halo[2 * i - 1]
-        begin[0] += min(first * strides[i], last * strides[i])
-        end[0] += max(first * strides[i], last * strides[i])
-    begin[0] *= itemsize
-    end[0] = (end[0] + 1) * itemsize
-
-
-cdef void add_blocks(Py_ssize_t channels, Py_ssize_t block, Py_ssize_t step, Py_ssize_t *begin, Py_ssize_t *end) noexcept:
-    """Widen the bytes of one block of channels to those of all."""
-    cdef Py_ssize_t reach
-    if block and begin[0] < end[0]:
-        reach = (channels - 1) // block * step
-        begin[0] += min(reach, 0)
-        end[0] += max(reach, 0)
-
-
-cdef tuple four_extents(object shape):
-    try:
-        shape = tuple(shape)
-    except TypeError:
-        shape = (shape,)
-    if len(shape) != 4:
-        raise LayoutError(f"the input must have four axes: shape {shape}", ShapeStatus.INCORRECT_RANK)
-    return tuple([geometry.integer("an extent of shape", extent, 0) for extent in shape])
-
-
-def _configured(weights, bias, options):
-    """Unpickle."""
-    return DepthwiseConv2d(weights, bias, **options)
-
-
-cdef object plain_numbers(object values, str name):
-    """An NdArray as it is, anything else as NumPy reads it."""
-    if isinstance(values, NdArray):
-        return values
-    try:
-        return np.asarray(values)
-    except ValueError:  # ragged
-        raise LayoutError(f"{name} must be one array of numbers: {values!r}") from None
-
-
-cdef tuple numbers(object values, str name):
-    """The element type, which has kernels, and the numbers as NumPy has them: bfloat16 as float32."""
-    values = plain_numbers(values, name)
-    row = row_of(values.dtype)
-    if row is None or row.name not in WEIGHTS:
-        raise no_kernel(name, values.dtype)
-    return row.dtype, np.asarray(values.astype("float32") if row.name == "bfloat16" else values)
-
-
-cdef object row_of(object dtype):
-    """The row of an element type in the machine's byte order, or None; NumPy makes the name of one anew each time."""
-    try:
-        return dtypes.codes(dtype)
-    except DTypeError:
-        return None
-
-
-cdef object no_kernel(str name, object dtype):
-    return DTypeError(f"no kernel for {name} of {dtype}: there are {', '.join(WEIGHTS)}, in native byte order")
-
-
-cdef object input_dtype(object weights, object bias, object dtype):
-    """The element type of inputs."""
-    if dtype is None:
-        return np.dtype(np.int16) if weights == np.int8 and getattr(bias, "dtype", None) == np.int64 else weights
-    found = dtypes.dtype(dtype)
-    if found != weights and not (found == np.int16 and weights == np.int8):
-        raise DTypeError(f"dtype must be the element type of the weights, or int16 for int8 weights: {found} for weights of {weights}")
-    return found
-
-
-cdef object checked_bias(object bias, tuple types):
-    """A copy of one axis, of the last of `types`, all of which a bias may have."""
-    bias = dtypes.untyped(bias, plain_numbers(bias, "bias"), types[-1])
-    row = row_of(bias.dtype)
-    if row is None or row.name not in types:
-        raise DTypeError(f"bias must be {' or '.join(types)} for these weights: {bias.dtype}")
-    bias = np.asarray(bias if bias.dtype == types[-1] else bias.astype(types[-1]))
-    if bias.ndim not in (1, 2) or bias.size != bias.shape[bias.ndim - 1]:
-        raise LayoutError(f"bias must be one number for each output channel, of shape (C*M,) or (1, C*M): shape {bias.shape}")
-    return np.array(bias.ravel())
-
-
-cdef bint has_few_channels(object reading, int element) except -1:
-    """Whether vectors of 16 would be filled by half or less, and those of 8 by more; of halves wholly, as parts of their vectors cost more with AVX2."""
-    cdef Py_ssize_t channels = reading.channels or 0, least = 5 if element == FLOAT32 else 8 if element == FLOAT16 or element == BFLOAT16 else 9
-    return least <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
-
-
-cdef list readings_that_fit(list readings, object bias, object quantization, object dtype):
-    """The readings of weights that agree with bias and scales; the error of the first where none does."""
-    errors = []
-    fitting = []
-    for reading in readings:
-        count = reading.weights.shape[2]
-        try:
-            if bias is not None and bias.size != count:
-                raise LayoutError(f"bias must be one number for each of {count} output channels, as weights_format reads the weights: {bias.size}")
-            if quantization is not None:
-                quantization.check(dtype, count)
-            fitting.append(reading)
-        except LayoutError as error:
-            errors.append(error)
-    if not fitting:
-        raise errors[0]
-    return fitting
