@@ -640,16 +640,21 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             last = self._walked
         if last is not None and last[0] == size:
             return last[1]
+        reading = self._reading(channels)
+        window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
+        taps, walk = window.reaching(size[:2], window.over(size[:2]))
+        if reading.weights[taps].shape != reading.weights.shape:
+            reading = reading._replace(weights=np.ascontiguousarray(reading.weights[taps]))
+        last = size, (reading, walk)
+        with cython.critical_section(self):
+            self._walked = last
+        return last[1]
+
+    cdef object _reading(self, object channels):
+        """The weights as they are read for so many channels."""
         for reading in self._readings:
             if reading.fits(channels):
-                window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
-                taps, walk = window.reaching(size[:2], window.over(size[:2]))
-                if reading.weights[taps].shape != reading.weights.shape:
-                    reading = reading._replace(weights=np.ascontiguousarray(reading.weights[taps]))
-                last = size, (reading, walk)
-                with cython.critical_section(self):
-                    self._walked = last
-                return last[1]
+                return reading
         counts = " or ".join([f"a divisor of {r.weights.shape[2]}" if r.channels is None else str(r.channels) for r in self._readings])
         raise LayoutError(f"the input must have the channels of the weights, {counts}: {channels}")
 
@@ -720,8 +725,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         apart = ""
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
-        reading = next(reading for reading in self._readings if reading.fits(x.shape[self._axes[3]]))
-        kernel, reaching = ["%dx%d" % extents for extents in (reading.weights.shape[:2], (problem.kernel_height, problem.kernel_width))]
+        weights = self._reading(x.shape[self._axes[3]]).weights
+        kernel, reaching = ["%dx%d" % extents for extents in (weights.shape[:2], (problem.kernel_height, problem.kernel_width))]
         if kernel != reaching:
             kernel += f", of which {reaching} reach the image"
         return [
