@@ -201,8 +201,10 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
 
 cdef object apart_from(object cells, object values):
     """`values`, or a copy where they overlap `cells` in a way that NumPy takes for the same order: one axis, steps of the same sign."""
-    if isinstance(values, NDARRAY) and cells.ndim == 1 and values.ndim == 1 and cells.strides != values.strides and np.may_share_memory(cells, values):
-        return values.copy()
+    if isinstance(cells, NDARRAY) and isinstance(values, NDARRAY) and cells.ndim == 1 and values.ndim:
+        # Of values of more axes, the others have one element.
+        if cells.strides[0] != values.strides[values.ndim - 1] and np.may_share_memory(cells, values):
+            return values.copy()
     return values
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
-from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _exploded, _like, wrap_array
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,8 +51,6 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
             return found
     views = _Views()
     written = _WRITERS.get(func)
-    if func is np.copyto and len(args) > 1 and isinstance(args[1], NdArray | np.ndarray) and args[1].ndim == 1 and _meets(args[1], (args[0],)):
-        args = (args[0], args[1].copy(), *args[2:])
     if written is not None and args:
         args = (views.target(args[0]), *args[1:])
     elif written in kwargs:
@@ -371,6 +369,12 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return a.copy() if order == "K" else NotImplemented
 
 
+def _copyto(dst: Any, src: Any, *args: Any, **kwargs: Any) -> Any:
+    views = _Views()
+    cells = views.target(dst)
+    return views.run(np.copyto, (cells, _apart_from(cells, views.all_in(src)), *args), kwargs)
+
+
 def _expand_dims(a: Any, axis: Any) -> Any:
     new = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
     ndim = a.ndim + len(new)
@@ -391,13 +395,14 @@ def _shares(func: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-# Functions of one array that a layout of ours answers itself, or better than a view; NotImplemented: run NumPy on views.
+# Functions that a layout of ours answers itself, or better than NumPy does on views; NotImplemented: run NumPy on views.
 _OWN: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _like_function(creation.zeros_like),
     np.empty_like: _like_function(creation.empty_like),
     np.ones_like: _like_function(creation.ones_like),
     np.full_like: _like_function(creation.full_like, "fill_value"),
     np.copy: _copy,
+    np.copyto: _copyto,
     np.reshape: _reshape,
     np.ravel: lambda a, order="C": a.ravel() if order == "C" else NotImplemented,
     np.transpose: lambda a, axes=None: a.transpose(axes),
@@ -415,4 +420,4 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **{func: func._implementation for func in (np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.flip)},  # type: ignore[union-attr]
 }
 # Functions that write into their first argument, and its name.
-_WRITERS = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.put_along_axis: "arr", np.fill_diagonal: "a"}
+_WRITERS = {np.put: "a", np.place: "arr", np.putmask: "a", np.put_along_axis: "arr", np.fill_diagonal: "a"}

@@ -797,7 +797,8 @@ cdef class NdArray(_Operators):
         kind = self.descriptor.dtype.kind
         if not self.readonly and not self.descriptor.layout.block_count and (
             type(value) is int and kind in "iuf" or type(value) is float and kind == "f"
-            or type(value) is NDARRAY and value.dtype is self.descriptor.dtype and (value.base is None and self.buffer.owner is None or value.ndim != 1)
+            or type(value) is NDARRAY and value.dtype is self.descriptor.dtype and (
+                value.base is None and self.buffer.owner is None or value.ndim == 0 or value.size > value.shape[-1])  # more than a row, see `apart_from`
         ):
             try:
                 elements(self)[key] = value  # NumPy casts these as `assign` does
@@ -1378,6 +1379,11 @@ def _unwritten(ShapeDescriptor descriptor not None):
 def _exploded(NdArray x not None):
     """NumPy view of `x.exploded()` for those who leave the tail alone."""
     return view_of(x, x.descriptor.exploded()).to_numpy(False)
+
+
+def _apart_from(cells, values):
+    """What NumPy may write to `cells` where `values` are to arrive as they were."""
+    return apart_from(cells, values)
 
 
 def wrap_array(x):

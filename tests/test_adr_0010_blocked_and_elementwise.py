@@ -1071,6 +1071,29 @@ def test_d20_overlapping_assignment(data):
     assert x.check_padding()
 
 
+@pytest.mark.parametrize("row", [False, True])
+@pytest.mark.parametrize("values", [lambda x: x, NdArray.to_numpy], ids=["ours", "numpy"])
+@pytest.mark.parametrize(
+    "assign",
+    [
+        lambda x, values: x.__setitem__(..., values),
+        lambda x, values: np.copyto(x, values),
+        lambda x, values: np.copyto(dst=x, src=values),
+        lambda x, values: np.copyto(x, values, "no", where=nd.ones(5, dtype="bool")),
+    ],
+    ids=["setitem", "copyto", "keywords", "where"],
+)
+def test_d20_overlapping_assignment_small(assign, values, row):
+    """D20: elements that are assigned to others of the same memory arrive as they were: small cases, by each way; NumPy drops axes of one, too."""
+    for step, other in itertools.product((1, 2, 3, -1, -2), repeat=2):
+        for first, second in itertools.product(range(4), repeat=2):
+            x = nd.asarray(np.arange(16, dtype="int32"), copy=True)
+            target, source = (x[start:][:: abs(gap)][:5][:: gap // abs(gap)] for start, gap in ((first, step), (second, other)))
+            want = source.tolist()
+            assign(target, values(source.reshape((1, 5)) if row else source))
+            assert target.tolist() == want, (step, other, first, second)
+
+
 @pytest.mark.parametrize("layout", ["c", "padded", "blocked"])
 def test_d20_products_in_place(layout):
     """D20: what NumPy's methods give: `@=` takes a matrix, and is refused where it would be written to more places than it has."""
