@@ -61,8 +61,9 @@ def isa_of(table, name):
 
 @in_source_tree
 def test_d2_the_algorithm_names_no_instruction_set():
-    """D2: The algorithm text names no instruction set; `simd.h`, `bytes.h`, `tiles.h`, `conversions.h` and `window.h` alone do."""
-    headers = [text for text in sorted(SOURCES.glob("*.h")) if text.name not in ("cpu.h", "simd.h", "bytes.h", "tiles.h", "conversions.h", "window.h")]
+    """D2: The algorithm text names no instruction set; `simd.h`, `floats.h`, `bytes.h`, `tiles.h`, `conversions.h` and `window.h` alone do."""
+    words = ("cpu.h", "simd.h", "floats.h", "bytes.h", "tiles.h", "conversions.h", "window.h")
+    headers = [text for text in sorted(SOURCES.glob("*.h")) if text.name not in words]
     texts = sorted(SOURCES.glob("*.pxi"))
     assert headers
     assert texts

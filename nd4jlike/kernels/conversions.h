@@ -3,6 +3,7 @@
 #define ND4JLIKE_CONVERSIONS_H
 
 #include "bytes.h"
+#include "floats.h"
 
 /* How numbers are divided by a scale: as they are; times one over it where that is exact, it is a power of 2; times one over it, and then the remainder of
  * that times one over it once more, which is as exact where nothing over- or underflows, and with vectors of 64 bytes takes three quarters of the time. */

@@ -402,61 +402,17 @@ WORD void store_first_f32(float *target, vf32 value, ptrdiff_t count)
 #endif
 }
 
-/* Conversions of float32 (ADR 0009): to nearest, half to even; NaN stays NaN, made quiet, with its sign and upper bits. */
-#define SELECT(mask, yes, no) (((vu32)(mask) & (vu32)(yes)) | (~(vu32)(mask) & (vu32)(no)))
-
-WORD vhalves brain_of_f32(vf32 value)
-{
-    vu32 bits = (vu32)value;
-    vu32 rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-#if VECTOR_BYTES == 64 /* Which gcc converts by halves. */
-    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)value, (__m512)value, _CMP_UNORD_Q);
-    return (vhalves)_mm512_cvtepi32_epi16(_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)(bits >> 16), _mm512_set1_epi32(0x40)));
-#else
-    return __builtin_convertvector(SELECT(value != value, (bits >> 16) | 0x40, rounded), vhalves);
-#endif
-}
-
+/* The line between two vectors of float32 side by side that begin `skew` bytes beyond lines: the end of one and the beginning of the next. */
 #if VECTOR_BYTES == 64
-WORD vf32 f32_of_brain(vhalves brain) { return (vf32)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)brain), 16); }
-#else
-WORD vf32 f32_of_brain(vhalves brain) { return (vf32)(__builtin_convertvector(brain, vu32) << 16); }
-#endif
-
-WORD vhalves half_of_f32(vf32 value)
+WORD vi32 order_of_joined(ptrdiff_t skew)
 {
-#if VECTOR_BYTES == 64
-    return (vhalves)_mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-#elif VECTOR_BYTES == 32
-    return (vhalves)_mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-#else
-    vu32 bits = (vu32)value & 0x7FFFFFFF, sign = ((vu32)value >> 16) & 0x8000;
-    /* Exponents move by 127 - 15; below the smallest normal one, adding 0.5 leaves the half's bits at the end, rounded by the addition itself. */
-    vu32 normal = (bits - ((127 - 15) << 23) + 0xFFF + ((bits >> 13) & 1)) >> 13;
-    vu32 small = (vu32)((vf32)bits + 0.5f) - 0x3F000000;
-    vu32 half = SELECT((vi32)bits < 113 << 23, small, normal);
-    half = SELECT((vi32)bits >= 143 << 23, 0x7C00 - (vu32){0}, half);
-    half = SELECT(value != value, ((bits >> 13) & 0x3FF) | 0x7E00, half);
-    return __builtin_convertvector(half | sign, vhalves);
-#endif
+    return (vi32)_mm512_sub_epi32(_mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31), _mm512_set1_epi32((int)skew / 4));
 }
-
-WORD vf32 f32_of_half(vhalves half)
-{
-#if VECTOR_BYTES == 64
-    return (vf32)_mm512_cvtph_ps((__m256i)half);
-#elif VECTOR_BYTES == 32
-    return (vf32)_mm256_cvtph_ps((__m128i)half);
+WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { return (vf32)_mm512_permutex2var_ps((__m512)before, (__m512i)order, (__m512)value); }
 #else
-    vu32 wide = __builtin_convertvector(half, vu32), sign = (wide & 0x8000) << 16, bits = (wide & 0x7FFF) << 13;
-    vu32 normal = bits + ((127 - 15) << 23);
-    /* An integer times the smallest half; exact. */
-    vu32 small = (vu32)(__builtin_convertvector((vi32)(wide & 0x7FFF), vf32) * 5.9604644775390625e-8f);
-    vu32 special = bits | 0x7F800000 | ((vu32)((vi32)bits > 31 << 23) & 0x400000);
-    vu32 result = SELECT((vi32)bits < 1 << 23, small, normal);
-    return (vf32)(SELECT((vi32)bits >= 31 << 23, special, result) | sign);
+WORD vi32 order_of_joined(ptrdiff_t skew) { return (vi32){0} + (int)skew; }
+WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { (void)before, (void)order; return value; }
 #endif
-}
 
 /* What a build leaves to that of the next slower instruction set, which has the same: floats with VNNI. */
 #if defined(__AVX512VNNI__)
@@ -464,8 +420,6 @@ enum { FLOATS = 0 };
 #else
 enum { FLOATS = 1 };
 #endif
-/* Whether there are tiles for halves: where they are widened by an instruction; else it is done once, in bands. */
-#define WIDENS_HALVES (VECTOR_BYTES > 16)
 /* Whether int8 goes by pairs of rows: where that is worth the code. */
 #if defined(__AVX512VNNI__) || VECTOR_BYTES == 32
 enum { BY_PAIRS = 1 };
@@ -493,212 +447,6 @@ WORD vhalves load_part_halves(const void *source, ptrdiff_t count)
 WORD void store_part_halves(char *target, vhalves value, ptrdiff_t count) { copy_part(target, &value, count * 2); }
 
 #endif
-
-/* float32 from memory that holds it, or half as many bits; `element` tells. */
-WORD vf32 load_as_f32(const void *source, ptrdiff_t count, int element)
-{
-    vhalves halves;
-    if (element == FLOAT32)
-        return load_f32((const float *)source, count);
-    halves = count >= LANES ? *(const vhalves *)source : load_part_halves(source, count);
-    return element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves);
-}
-
-WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, int element)
-{
-    vhalves halves;
-    if (element == FLOAT32)
-        return load_spread_f32((const float *)source, index, count);
-#if VECTOR_BYTES == 64
-    halves = load_part_halves(source, count);
-    if (element == BFLOAT16) /* Each into the upper half of its lane. */
-        return (vf32)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, (__m512i)(index << 16), _mm512_castsi256_si512((__m256i)halves));
-#elif VECTOR_BYTES == 32
-    (void)index, (void)count; /* One element in all lanes, as multiples of LANES filters have it: no others. */
-    return element == FLOAT16 ? f32_of_half((vhalves)_mm_set1_epi16(*(const int16_t *)source)) : (vf32)splat_i32(*(const uint16_t *)source << 16);
-#else
-    halves = load_part_halves(source, count);
-#endif
-    return __builtin_shuffle(element == FLOAT16 ? f32_of_half(halves) : f32_of_brain(halves), index);
-}
-
-WORD void store_from_f32(char *target, vf32 value, ptrdiff_t count, int element)
-{
-    vhalves halves;
-    if (element == FLOAT32) {
-        store_f32((float *)target, value, count);
-        return;
-    }
-    halves = element == FLOAT16 ? half_of_f32(value) : brain_of_f32(value);
-    if (count >= LANES)
-        *(vhalves *)target = halves;
-    else
-        store_part_halves(target, halves, count);
-}
-
-/* bfloat16 of a row of pixels. With instructions that move bytes within 16 of them, widening and narrowing are one and two of them if lane i holds
- * element row_lane(i, BFLOAT16) of a vector; narrowing takes no NaN but those whose lower half is 0. Other elements keep their order. */
-#if VECTOR_BYTES >= 32
-
-WORD int row_lane(int lane, int element) { return element == BFLOAT16 && LANES == 16 ? (lane & 3) | (lane & 4) << 1 | (lane & 8) >> 1 : lane; }
-
-WORD vf32 load_brains(const void *source)
-{
-    vbytes order;
-    /* Two bytes of 0, two of the source: the lower half of its 16 bytes, then the upper one. */
-#pragma GCC unroll 64
-    for (int i = 0; i < VECTOR_BYTES; i++)
-        order[i] = (int8_t)(i & 2 ? i / (VECTOR_BYTES / 2) * 8 + i % 16 / 4 * 2 + (i & 1) : -1);
-#if VECTOR_BYTES == 64
-    return (vf32)_mm512_shuffle_epi8(_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)source)), (__m512i)order);
-#else
-    return (vf32)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)source)), (__m256i)order);
-#endif
-}
-
-/* In the upper halves. */
-WORD vu32 rounded_to_brains(vf32 value)
-{
-    const vu32 bits = (vu32)value;
-#if VECTOR_BYTES == 64
-    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)bits, _mm512_set1_epi32(0x10000));
-    return (vu32)_mm512_mask_add_epi32((__m512i)(bits + 0x7FFF), odd, (__m512i)bits, _mm512_set1_epi32(0x8000));
-#else
-    return bits + 0x7FFF + ((bits >> 16) & 1);
-#endif
-}
-
-WORD vhalves narrow_brains(vf32 value)
-{
-    const vu32 rounded = rounded_to_brains(value);
-    vbytes order;
-#pragma GCC unroll 64
-    for (int i = 0; i < VECTOR_BYTES; i++)
-        order[i] = (int8_t)(i & 8 ? -1 : i % 8 / 2 * 4 + 2 + (i & 1));
-#if VECTOR_BYTES == 64
-    return (vhalves)_mm512_castsi512_si256(
-        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 2, 6, 0, 4, 2, 6), _mm512_shuffle_epi8((__m512i)rounded, (__m512i)order)));
-#else
-    return (vhalves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_shuffle_epi8((__m256i)rounded, (__m256i)order), 0x08));
-#endif
-}
-
-#else
-
-WORD int row_lane(int lane, int element) { return element == BFLOAT16 ? -1 : lane; } /* There are no such rows. */
-WORD vf32 load_brains(const void *source) { return f32_of_brain(*(const vhalves *)source); }
-WORD vhalves narrow_brains(vf32 value) { return brain_of_f32(value); }
-
-#endif
-
-WORD vf32 load_row(const void *source, int element)
-{
-    return element == BFLOAT16 ? load_brains(source) : element == FLOAT64 ? *(const vf32 *)source : load_as_f32(source, LANES, element);
-}
-
-/* Whether a part of a vector is stored by one instruction, as all of it. */
-#define MASKS(element) (VECTOR_BYTES == 64 && element != FLOAT64)
-#if VECTOR_BYTES < 64
-#define store_chosen_f32 store_part_f32
-#define store_chosen_halves store_part_halves
-#endif
-/* All lanes, or the first `count` of them, fewer; where there are masks, those of the mask `count`. */
-WORD void store_row(char *target, vf32 value, ptrdiff_t count, const int element, const int whole)
-{
-    const int as_it_is = element == FLOAT32 || element == FLOAT64;
-    vhalves halves;
-    if (as_it_is && whole)
-        *(vf32 *)target = value;
-    else if (MASKS(element) && as_it_is)
-        store_chosen_f32((float *)target, value, count);
-    else if (as_it_is)
-        store_part_f32((float *)target, value, element == FLOAT64 ? 2 * count : count);
-    if (as_it_is)
-        return;
-    halves = element == FLOAT16 ? half_of_f32(value) : narrow_brains(value);
-    if (whole)
-        *(vhalves *)target = halves;
-    else
-        store_chosen_halves(target, halves, count);
-}
-
-/* The line between two vectors of float32 side by side that begin `skew` bytes beyond lines: the end of one and the beginning of the next. */
-#if VECTOR_BYTES == 64
-WORD vi32 order_of_joined(ptrdiff_t skew)
-{
-    return (vi32)_mm512_sub_epi32(_mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31), _mm512_set1_epi32((int)skew / 4));
-}
-WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { return (vf32)_mm512_permutex2var_ps((__m512)before, (__m512i)order, (__m512)value); }
-#else
-WORD vi32 order_of_joined(ptrdiff_t skew) { return (vi32){0} + (int)skew; }
-WORD vf32 join_f32(vf32 before, vf32 value, vi32 order) { (void)before, (void)order; return value; }
-#endif
-
-/* Halves in their order, by as few instructions; narrowing takes no other NaN than above. */
-WORD vf32 widen_halves(const void *source, ptrdiff_t count, int element)
-{
-#if VECTOR_BYTES == 64
-    vi32 index;
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++)
-        index[i] = i;
-    if (element == BFLOAT16)
-        return load_spread_as_f32(source, index, count, element);
-#elif VECTOR_BYTES == 32
-    if (element == BFLOAT16 && count >= LANES)
-        return load_brains(source);
-#endif
-    return load_as_f32(source, count, element);
-}
-
-WORD void narrow_halves(char *target, vf32 value, ptrdiff_t count, int element)
-{
-    vhalves halves;
-    if (element == FLOAT16)
-        halves = half_of_f32(value);
-    else {
-#if VECTOR_BYTES == 64
-        vbytes odd;
-#pragma GCC unroll 64
-        for (int i = 0; i < VECTOR_BYTES; i++)
-            odd[i] = (int8_t)(i & 1 ? 0 : (i + 1) % 32);
-        halves = (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)odd, (__m512i)rounded_to_brains(value)));
-#else
-        halves = narrow_brains(value);
-#endif
-    }
-    if (count >= LANES)
-        *(vhalves *)target = halves;
-    else
-        store_part_halves(target, halves, count);
-}
-
-/* Doubles: half as many lanes. */
-WORD vf64 splat_f64(double value) { return value - (vf64){0}; }
-WORD vf64 at_least_f64(vf64 value, vf64 bound)
-{
-    vi64 below = value < bound;
-    return (vf64)((below & (vi64)bound) | (~below & (vi64)value));
-}
-WORD vf64 at_most_f64(vf64 value, vf64 bound)
-{
-    vi64 above = value > bound;
-    return (vf64)((above & (vi64)bound) | (~above & (vi64)value));
-}
-WORD vf64 load_f64(const double *source, ptrdiff_t count) { return (vf64)load_f32((const float *)source, 2 * count); }
-WORD void store_f64(double *target, vf64 value, ptrdiff_t count) { store_f32((float *)target, (vf32)value, 2 * count); }
-
-/* Vectors that hold doubles where the element is FLOAT64. */
-WORD vf32 add_product(vf32 sum, vf32 a, vf32 b, const int element)
-{
-    if (element == FLOAT64)
-        return (vf32)((vf64)sum + (vf64)a * (vf64)b);
-    return sum + a * b;
-}
-WORD vf32 between(vf32 value, vf32 low, vf32 high, const int element)
-{
-    return element == FLOAT64 ? (vf32)at_most_f64(at_least_f64((vf64)value, (vf64)low), (vf64)high) : at_most_f32(at_least_f32(value, low), high);
-}
 
 /* Cells of LANES channels: `first` in the low and `second` in the high int16 of each lane. `flip`: bits to change in each byte. */
 WORD vi32 load_cells(const int8_t *first, const int8_t *second, int flip, ptrdiff_t count)

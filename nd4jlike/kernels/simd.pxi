@@ -1,4 +1,4 @@
-# The words of simd.h. Cython takes a vector for its element type: it writes + and * as they stand, and C does them on all lanes.
+# The words of simd.h and floats.h. Cython takes a vector for its element type: it writes + and * as they stand, and C does them on all lanes.
 
 cdef extern from "simd.h" nogil:
     ctypedef float vf32
@@ -9,14 +9,6 @@ cdef extern from "simd.h" nogil:
     vi32 splat_i32(int value)
     vf32 load_f32(const float *source, Py_ssize_t count)
     void store_f32(float *target, vf32 value, Py_ssize_t count)
-    vf32 load_as_f32(const void *source, Py_ssize_t count, int element)
-    void store_from_f32(char *target, vf32 value, Py_ssize_t count, int element)
-    int row_lane(int lane, int element)
-    vf64 splat_f64(double value)
-    vf64 at_least_f64(vf64 value, vf64 bound)
-    vf64 at_most_f64(vf64 value, vf64 bound)
-    vf64 load_f64(const double *source, Py_ssize_t count)
-    void store_f64(double *target, vf64 value, Py_ssize_t count)
     vf32 at_least_f32(vf32 value, vf32 bound)
     vf32 at_most_f32(vf32 value, vf32 bound)
     vi32 min_i32(vi32 a, vi32 b)
@@ -45,6 +37,16 @@ cdef extern from "simd.h" nogil:
     int wrapping_multiply(int a, int b)
     long long wrapping_add_64(long long a, long long b)
     long long wrapping_multiply_64(long long a, long long b)
+
+cdef extern from "floats.h" nogil:
+    vf32 load_as_f32(const void *source, Py_ssize_t count, int element)
+    void store_from_f32(char *target, vf32 value, Py_ssize_t count, int element)
+    int row_lane(int lane, int element)
+    vf64 splat_f64(double value)
+    vf64 at_least_f64(vf64 value, vf64 bound)
+    vf64 at_most_f64(vf64 value, vf64 bound)
+    vf64 load_f64(const double *source, Py_ssize_t count)
+    void store_f64(double *target, vf64 value, Py_ssize_t count)
 
 
 # float64 kernels compute on vf64, those of the shorter float types on vf32, int8 kernels on vi32: one text for all.

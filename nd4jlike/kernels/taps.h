@@ -8,7 +8,7 @@
 #ifndef ND4JLIKE_TAPS_H
 #define ND4JLIKE_TAPS_H
 
-#include "simd.h"
+#include "floats.h"
 
 /* Columns of a tile, and of those that a narrow one is split into. A wide one serves outputs that are all stored, of inputs that are outside at the edges
  * at most; no spread ones. A general one serves any taps at a stride of 1; at others there are narrow ones, which load an input for each output that it reaches. */
