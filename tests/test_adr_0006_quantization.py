@@ -280,6 +280,32 @@ def test_d12_results_far_beyond_the_clamp(isa, rounding):
                     assert_equal(got, x, weights, None, q, rounding, stride=(stride, stride), padding=padding)
 
 
+# Channels, multiplier and filter: one layer for each way of computing.
+WAYS = [(64, 1, (3, 3)), (96, 1, (3, 3)), (72, 1, (5, 5)), (24, 1, (3, 3)), (5, 1, (3, 3)), (3, 8, (3, 3)), (2, 6, (5, 3)), (64, 1, (1, 9)), (32, 1, (2, 7))]
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_d12_sums_of_one_sign_and_of_one_value(isa, rounding, way):
+    """D12: Either rounding may be a straight line, or two that meet at zero, rounded once."""
+    channels, multiplier, kernel = way
+    outputs = channels * multiplier
+    for zero_point, activation in itertools.product((-128, -5, 90), (None, "relu", "relu_n1_to_1")):
+        weights, bias, q = layer(channels, multiplier, kernel, zero_point + 200, zero_points=(-5, zero_point))
+        columns = weights.reshape(-1, outputs)
+        # No weights at all; sums that are never below, or never above, zero, and beyond the clamp; or just one step from it.
+        columns[:, ::5] = 0
+        bias[1::5] = 400_000
+        bias[2::5] = -400_000
+        reach = np.abs(columns.astype(np.int64)).sum(0) * 130
+        bias[3::10], bias[8::10] = reach[3::10], -reach[8::10]
+        x = integers((1, 7, 13, channels), zero_point + 300)
+        got = nd.depthwise_conv2d(x, weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa)
+        padding = tuple(same_padding(n, k, 1, 1) for n, k in zip((7, 13), kernel, strict=True))
+        assert_equal(got, x, weights, bias, q, rounding, activation, padding=padding)
+
+
 def test_d5_the_first_rounding_moves_what_the_second_sees():
     """D5: rounding division by a power of two, one half going away from zero; add the output zero point; clamp."""
     # 4 * 0.369 is 1.477; the high multiply makes 2.95 a 3, and half of that is a tie.

@@ -57,7 +57,6 @@ WORD vbytes order_of(int steps)
 WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm512_permutexvar_epi32((__m512i)order, (__m512i)value); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm512_packs_epi32((__m512i)a, (__m512i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm512_packs_epi16((__m512i)a, (__m512i)b); }
-WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm512_min_epi8((__m512i)value, (__m512i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm512_adds_epi16((__m512i)a, (__m512i)b); }
 /* Whether any of them may have been beyond all integers, or NaN. */
 WORD int any_least_i16(vi16 a, vi16 b)
@@ -113,7 +112,6 @@ WORD vbytes order_of(int steps)
 WORD vbytes in_order(vbytes value, vbytes order) { return (vbytes)_mm256_permutevar8x32_epi32((__m256i)value, (__m256i)order); }
 WORD vi16 pack_i32(vi32 a, vi32 b) { return (vi16)_mm256_packs_epi32((__m256i)a, (__m256i)b); }
 WORD vbytes pack_i16(vi16 a, vi16 b) { return (vbytes)_mm256_packs_epi16((__m256i)a, (__m256i)b); }
-WORD vbytes at_most_i8(vbytes value, vbytes high) { return (vbytes)_mm256_min_epi8((__m256i)value, (__m256i)high); }
 WORD vi16 add_saturated_i16(vi16 a, vi16 b) { return (vi16)_mm256_adds_epi16((__m256i)a, (__m256i)b); }
 WORD int any_least_i16(vi16 a, vi16 b)
 {
@@ -187,11 +185,6 @@ WORD vbytes in_order(vbytes value, vbytes order)
 {
     (void)order;
     return value;
-}
-WORD vbytes at_most_i8(vbytes value, vbytes high)
-{
-    vbytes above = value > high;
-    return (above & high) | (~above & value);
 }
 WORD vbytes clamp_i8(vbytes value, vbytes low, vbytes high)
 {

@@ -44,7 +44,7 @@ cdef bint fit_line(
     Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long bottom, int first,
     int trials,
 ) noexcept nogil:
-    """Whether a line gives the results of all sums from least to largest, up to the upper bound; no sum is less than `bottom`.
+    """Whether a line gives the results of all sums from least to largest, between the bounds; no sum is less than `bottom`.
 
     Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change. Trials are of scales nearby."""
     cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
@@ -54,12 +54,12 @@ cdef bint fit_line(
     cdef long long total, units, modulus, step, start, i, lowest, highest
     cdef int n, count = 0, trial, exponent
     cdef float candidate
-    if not FUSED or problem.quantized_min != -128 or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.2:
+    if not FUSED or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.4:
         return False
     # A float32 holds no larger sum: the rule would take its steps elsewhere.
     if max(-least, largest) * scale > MAX_RESULT or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
         return False
-    for n in range(-127 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
+    for n in range(problem.quantized_min + 1 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
         # Either rule takes its step less than a sum before.
         total = <long long> floor((n - 0.5) / scale) - 1
         if total > largest:
@@ -84,9 +84,10 @@ cdef bint fit_line(
                 low = max(low, bound[n] - tried * max(at[n], least))
             if at[n] > least:
                 high = min(high, bound[n] - tried * min(at[n] - 1, largest))
-        if low < -1e29 or high > 1e29:
-            low = max(low, high - tried)
-            high = min(high, low + tried)
+        # A bound on one side, or none for long, where all sums have one result.
+        if low < -1e29:
+            low = high - tried
+        high = min(high, low + tried)
         if high - low > best:
             best = high - low
             best_low = low
@@ -130,10 +131,26 @@ cdef bint fit_line(
 cdef bint fit_split(
     Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest,
 ) noexcept nogil:
-    """Whether two lines of one scale do: where both signs round half away from zero, no line goes through all."""
+    """Whether two lines of one scale do, one for the sums below zero."""
     cdef int trial
-    for trial in range(FIT_TRIALS):
+    for trial in range(FIT_TRIALS if least < 0 <= largest else 0):
         if fit_line(above, problem, multiplier, shift, float_scale, 0, largest, least, trial, trial + 1):
             if fit_line(below, problem, multiplier, shift, float_scale, least, -1, least, trial, trial + 1):
                 return True
     return False
+
+
+cdef int fit_lines(
+    Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, bint splits,
+) noexcept nogil:
+    """How many lines give the results of all sums: one, `above` and `below` alike, or, where it `splits`, two; 0: no line does."""
+    # Where both signs round half away from zero, no line goes through all.
+    cdef bint signs = problem.rounding == 0 and problem.output_zero_point > -128
+    if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest):
+        return 2
+    if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS):
+        below[0] = above[0]
+        return 1
+    if splits and not signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest):
+        return 2
+    return 0

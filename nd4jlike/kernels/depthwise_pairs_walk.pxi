@@ -97,7 +97,7 @@ cdef void walk_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t 
     strip.wide = job.wide
     strip.flip = flip_of(problem.element)
     strip.y_flip = splat_i8(strip.flip)
-    strip.bounded = strip.flip or problem.quantized_max < 127
+    strip.bounded = strip.flip or problem.quantized_min > -128 or problem.quantized_max < 127
     strip.zero_point = splat_i16(problem.output_zero_point)
     strip.low = splat_i8(problem.quantized_min)
     strip.high = splat_i8(problem.quantized_max)

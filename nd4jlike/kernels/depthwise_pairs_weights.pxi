@@ -62,9 +62,10 @@ cdef void pack_pairs(
     cdef PairsKernel *kernels = <PairsKernel *> (packed + HEADER_BYTES + sizeof(Pairs))
     cdef Fit lines[64]
     cdef Fit below[64]
-    # Of channels, or lanes: their lines; whether there is one, 2: none.
+    # Of channels, or lanes: their lines, and how many.
     cdef Fit known[SPREAD_BLOCKS * VECTOR_BYTES]
-    cdef signed char tried[SPREAD_BLOCKS * VECTOR_BYTES]
+    cdef Fit known_below[SPREAD_BLOCKS * VECTOR_BYTES]
+    cdef signed char fitted[SPREAD_BLOCKS * VECTOR_BYTES]
     cdef int *block
     cdef int *vectors
     cdef int *cell
@@ -81,7 +82,6 @@ cdef void pack_pairs(
     cdef int offset = INPUT_OFFSET if WINDOWS or job.gathered else -flip_of(problem.element)
     cdef Py_ssize_t pitch = QUADS * LANES if job.apart else LANES
     memset(packed, 0, job.weights)
-    memset(tried, 0, sizeof(tried))
     (<int *> packed)[PAIRS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
     if job.spread:
@@ -92,10 +92,12 @@ cdef void pack_pairs(
         block = <int *> (packed + job.weights) + index * job.block_vectors * LANES
         scaled = 0 if FUSED else -1
         wide = 0
+        if index == 0 or not (job.spread and job.flat):
+            memset(fitted, 0, sizeof(fitted))
         # Windows alone know it.
         rounded = problem.output_zero_point > -128 and job.window
-        split = FUSED and problem.rounding == 0
-        by_scale = FUSED and problem.rounding == 1 and problem.quantized_min == -128 and (rounded or problem.output_zero_point == -128)
+        by_scale = FUSED and problem.rounding == 1 and (rounded or problem.output_zero_point == -128 == problem.quantized_min)
+        split = FUSED and not by_scale
         for lane in range(VECTOR_BYTES):
             quad = lane // LANES
             place = unpacked_channel(quad, lane % LANES)
@@ -165,24 +167,21 @@ cdef void pack_pairs(
                 (<float *> vectors)[QUADS * PAIRS_OFFSET * LANES] = scale_of(1 << 30, shift)
             (<float *> vectors)[QUADS * PAIRS_SCALE * LANES] = scale
             w = vectors[QUADS * PAIRS_MULTIPLIER * LANES]
-            # Gathered, channels come again.
-            place = lane % LANES % outputs if outputs < LANES else lane % LANES
-            if job.gathered and place < lane:
-                lines[lane] = lines[place]
-                below[lane] = below[place]
-                scaled |= (scaled & 1) << quad
-            elif split and problem.output_zero_point > -128 and fit_split(&lines[lane], &below[lane], problem, w, shift, scale, least, largest):
-                scaled |= 1 << quad
-            elif split or not scaled & 1 << quad:
-                # In a run of outputs channels come again.
-                place = channel if job.spread and job.flat else lane
-                if not (job.spread and job.flat and tried[place]):
-                    tried[place] = 1 if fit_line(&known[place], problem, w, shift, scale, least, largest, least, 0, FIT_TRIALS) else 2
-                if tried[place] == 1:
-                    lines[lane] = below[lane] = known[place]
-                else:
-                    scaled |= 1 << quad
+            if split or not scaled & 1 << quad:
+                # Gathered, and in a run of outputs, channels come again.
+                place = lane
+                if job.gathered:
+                    place = lane % LANES % outputs if outputs < LANES else lane % LANES
+                elif job.spread and job.flat:
+                    place = channel
+                if not fitted[place]:
+                    fitted[place] = fit_lines(&known[place], &known_below[place], problem, w, shift, scale, least, largest, split)
+                if fitted[place] == 0:
                     split = False
+                if fitted[place] != 1:
+                    scaled |= 1 << quad
+                lines[lane] = known[place]
+                below[lane] = known_below[place]
         if job.wide:
             block[(job.block_vectors - 1) * LANES] = wide
         how = BY_LINE if scaled == 0 else BY_SPLIT if split else BY_SCALE if by_scale else OTHERWISE

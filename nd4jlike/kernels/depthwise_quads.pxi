@@ -25,10 +25,12 @@ cdef enum:
     # Channels from which on a column of its own is worth a vector.
     MIN_CHANNELS = 12
 
-# How sums are rescaled, besides TWICE, ONCE and PLAIN: as ONCE, where no product comes near the limits; by a line through all of them (ADR 0006).
+# How sums are rescaled, besides TWICE, ONCE and PLAIN: as ONCE, where no product comes near the limits; by a line through all of them, by a line each above
+# and below zero (ADR 0006).
 cdef enum:
     SMALL = 16
     LINE
+    SPLIT
     # Channels of a layer that goes by lines, at most.
     LINES = 128
 
@@ -45,6 +47,10 @@ cdef enum:
     # In the first lane: the products of a block; in the second: bytes from the strip's cells to those of a sum's first lane.
     QUADS_TAPS
     QUADS_CONSTANTS
+    # Of two lines: the first bits that are not below zero, what is added to those below, and their offset.
+    QUADS_ZERO = QUADS_MULTIPLIER
+    QUADS_MOVED = QUADS_LEFT
+    QUADS_BELOW = QUADS_RIGHT
 
 # Which cells lanes take: the next ones, those of a vector in any order, of two vectors, of three.
 cdef enum:
@@ -227,13 +233,14 @@ cdef void pack_quads(
     cdef int *products
     cdef Py_ssize_t *offsets = <Py_ssize_t *> (packed + HEADER_BYTES + sizeof(Quads))
     cdef Py_ssize_t lane, channel, group, column, row, quad, tap, step, i, index, extra, taps = job.groups * job.taps, products_of_all = taps
-    cdef int folded, shift, plain = True
+    cdef int folded, shift, count, plain = True
     cdef Fit lines[LINES]
+    cdef Fit below[LINES]
     cdef Fit *line
     cdef int w[4]
     cdef int rest[4]
     cdef long long reach, least, largest
-    cdef bint small = True, by_line = FUSED and job.channels <= LINES
+    cdef bint small = True, by_line = FUSED and job.channels <= LINES, split = False
     memset(packed, 0, job.weights)
     (<int *> packed)[QUADS_FLAG] = True
     memset(packed + job.padding, (problem.input_zero_point ^ flip_of(problem.element)) & 0xFF, 64)
@@ -314,10 +321,12 @@ cdef void pack_quads(
             (<float *> vectors)[QUADS * QUADS_STEP * LANES] = scale_of(1 << 30, shift)
         # Channels come again in a flat run.
         if by_line and (lane == channel or not job.flat):
-            by_line = fit_line(
-                &lines[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift, (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest,
-                least, 0, FIT_TRIALS)
-    job.rescaling = LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
+            count = fit_lines(
+                &lines[channel], &below[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift,
+                (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest, problem.rounding == 0)
+            by_line = count > 0
+            split = split or count > 1
+    job.rescaling = SPLIT if by_line and split else LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
     for lane in range(job.blocks * VECTOR_BYTES if by_line else 0):
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES
         channel = quads_channel(job, lane)
@@ -325,15 +334,19 @@ cdef void pack_quads(
         vectors[QUADS * QUADS_BIAS * LANES] = wrapping_add(vectors[QUADS * QUADS_BIAS * LANES], FLOAT_BITS + line.shift)
         (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = line.scale
         (<float *> vectors)[QUADS * QUADS_STEP * LANES] = line.offset
-    if by_line:
+        if split:
+            (<float *> vectors)[QUADS * QUADS_ZERO * LANES] = 8388608 + line.shift
+            (<float *> vectors)[QUADS * QUADS_MOVED * LANES] = below[max(channel, 0)].shift - line.shift
+            (<float *> vectors)[QUADS * QUADS_BELOW * LANES] = below[max(channel, 0)].offset
+    if job.rescaling == LINE:
         job.single_row = row_near if VECTOR_BYTES == 64 and job.picks == NEAR else row_line
         job.pass_of_rows = rows_line
     elif job.rescaling == SMALL:
         job.single_row = row_small
         job.pass_of_rows = rows_small
-    elif job.rescaling == PLAIN:
-        job.single_row = row_plain
-        job.pass_of_rows = rows_plain
+    elif job.rescaling == (SPLIT if FUSED else PLAIN):
+        job.single_row = row_twice
+        job.pass_of_rows = rows_twice
     else:
         job.single_row = row_exact
         job.pass_of_rows = NULL
@@ -419,9 +432,14 @@ cdef void exact_pair(
         halves[i] = pack_i32(total[0], total[1])
 
 
-cdef inline void rescale(vi32 *sums, vf32 scale, vf32 step, vf32 *worst, const int columns, const int rescaling) noexcept nogil:
+cdef inline void rescale(vi32 *sums, const vf32 *constants, vf32 *worst, const int columns, const int rescaling) noexcept nogil:
+    cdef vf32 scale = constants[QUADS * QUADS_SCALE], step = constants[QUADS * QUADS_STEP]
     cdef int i
-    if rescaling == LINE:
+    if rescaling == SPLIT:
+        for i in range(columns):
+            sums[i] = bits_on_two_lines(
+                sums[i], scale, step, constants[QUADS * QUADS_ZERO], constants[QUADS * QUADS_MOVED], constants[QUADS * QUADS_BELOW])
+    elif rescaling == LINE:
         for i in range(columns):
             sums[i] = bits_on_line(sums[i], scale, step)
     elif rescaling == SMALL:
@@ -442,21 +460,21 @@ cdef inline void pair_of_rows(
     cdef vi32 upper_next[WIDE_COLUMNS]
     cdef vi32 lower_next[WIDE_COLUMNS]
     cdef vi16 exact[WIDE_COLUMNS]
-    cdef const vf32 *scales = <const vf32 *> block + QUADS * QUADS_SCALE
-    cdef const vf32 *steps = <const vf32 *> block + QUADS * QUADS_STEP
+    cdef const vf32 *constants = <const vf32 *> block
+    cdef bint bits = rescaling == LINE or rescaling == SPLIT
     cdef vf32 worst = splat_f32(0)
     cdef int i
-    if rescaling == LINE or rescaling == SMALL or rescaling == PLAIN:
+    if bits or rescaling == SMALL or rescaling == PLAIN:
         add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns, picks)
-        rescale(upper, scales[0], steps[0], &worst, columns, rescaling)
-        rescale(upper_next, scales[1], steps[1], &worst, columns, rescaling)
+        rescale(upper, constants, &worst, columns, rescaling)
+        rescale(upper_next, constants + 1, &worst, columns, rescaling)
         for i in range(columns):
-            above[i] = low_words(upper[i], upper_next[i]) if rescaling == LINE else pack_i32(upper[i], upper_next[i])
+            above[i] = low_words(upper[i], upper_next[i]) if bits else pack_i32(upper[i], upper_next[i])
         if rows == 2:
-            rescale(lower, scales[0], steps[0], &worst, columns, rescaling)
-            rescale(lower_next, scales[1], steps[1], &worst, columns, rescaling)
+            rescale(lower, constants, &worst, columns, rescaling)
+            rescale(lower_next, constants + 1, &worst, columns, rescaling)
             for i in range(columns):
-                below[i] = low_words(lower[i], lower_next[i]) if rescaling == LINE else pack_i32(lower[i], lower_next[i])
+                below[i] = low_words(lower[i], lower_next[i]) if bits else pack_i32(lower[i], lower_next[i])
         if rescaling != PLAIN or not near_a_tie(worst):
             return
     exact_pair(job, block, weights, cells, cell_step, exact, columns)
@@ -475,9 +493,9 @@ cdef inline void store_row(
     cdef vbytes bytes[WIDE_COLUMNS]
     cdef Py_ssize_t y_step = strip.y_step, room_step = strip.room_step
     cdef int i
-    if rescaling == LINE:
+    if rescaling == LINE or rescaling == SPLIT:
         for i in range(columns):
-            bytes[i] = changed(at_most_i8(in_order(in_fours(pack_i16(first[i], second[i])), strip.order), strip.high), strip.flip)
+            bytes[i] = changed(clamp_i8(in_order(in_fours(pack_i16(first[i], second[i])), strip.order), strip.low, strip.high), strip.flip)
     else:
         for i in range(columns):
             bytes[i] = changed(channels_of(first[i], second[i], strip.zero_point, strip.low, strip.high, strip.order), strip.flip)
@@ -544,8 +562,9 @@ cdef void rows_small(const Quads *job, const vi32 *block, const Strip *strip, Py
     quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, job.picks)
 
 
-cdef void rows_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, PASS_ROWS, PLAIN, job.picks)
+cdef void rows_twice(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    """Rounded twice: on two lines, or in float32 where there is no multiplication that adds."""
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, SPLIT if FUSED else PLAIN, job.picks)
 
 
 cdef void rows_line(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
@@ -560,8 +579,8 @@ cdef void row_small(const Quads *job, const vi32 *block, const Strip *strip, Py_
     quads_tiles(job, block, strip, count, row, 1, SMALL, job.picks)
 
 
-cdef void row_plain(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
-    quads_tiles(job, block, strip, count, row, 1, PLAIN, job.picks)
+cdef void row_twice(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, 1, SPLIT if FUSED else PLAIN, job.picks)
 
 
 cdef void row_near(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:

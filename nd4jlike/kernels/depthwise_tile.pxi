@@ -89,14 +89,41 @@ cdef inline void store_clamped(char *y, float_vector value, float_vector low, fl
         store_f64(<double *> y, at_most_f64(at_least_f64(value, low), high), patch.lanes)
 
 
-cdef inline void tile(
-    const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y, const Places *places, const int outputs,
+cdef void finish_integers(
+    const vi32 *limits, const Patch *patch, const vi32 *block, const vi32 *total, char *y, const Places *places, int outputs,
 ) noexcept nogil:
-    """`outputs` output vectors, a constant wherever this is called. `x` and `weights` are at the first tap."""
+    """Sums to what is stored; one text for tiles of any size, which is small. The zero point is added to what is clamped already: no sum can overflow."""
+    cdef vi32 low = limits[LOW], high = limits[HIGH], zero_point = limits[ZERO_POINT], rescaled
+    cdef vi32 multiplier = block[MULTIPLIER], left = block[LEFT], right = block[RIGHT]
+    cdef vf32 scale = (<const vf32 *> (block + SCALE))[0]
+    cdef int i, flip = flip_of(patch.element)
+    if patch.rescaling == SHORT:
+        for i in range(outputs):
+            store_i16(<short *> (y + places.y[i]), min_i32(max_i32(high_multiply(total[i], multiplier), low), high), patch.lanes)
+    elif patch.rescaling == AS_IS:
+        for i in range(outputs):
+            store_i32(<int *> (y + places.y[i]), total[i], patch.lanes)
+    elif patch.rescaling == REAL:
+        for i in range(outputs):
+            store_f32(<float *> (y + places.y[i]), at_most_f32(at_least_f32(scaled(total[i], scale), (<vf32 *> &low)[0]), (<vf32 *> &high)[0]), patch.lanes)
+    else:
+        for i in range(outputs):
+            if patch.rescaling == PLAIN:
+                rescaled = min_i32(max_i32(requantize_plain(total[i], multiplier, left, right), low), high)
+            elif patch.rescaling == TWICE:
+                rescaled = min_i32(max_i32(requantize_tflite(total[i], multiplier, left, right), low), high)
+            else:
+                rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
+            store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, flip, patch.lanes)
+
+
+cdef inline void tile(
+    const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y, const Places *places, vector *sums,
+    const int outputs,
+) noexcept nogil:
+    """`outputs` output vectors, a constant wherever this is called; of integers the sums. `x` and `weights` are at the first tap."""
     cdef vector total[WIDE]
-    cdef vector weight, rescaled, low, high, zero_point, multiplier, left, right
-    cdef vf32 scale
-    cdef int flip
+    cdef vector weight
     cdef const char *cell
     cdef Py_ssize_t row, column
     cdef int i
@@ -116,46 +143,12 @@ cdef inline void tile(
         x += patch.tap_row
         weights += patch.pitch
 
-    low = limits[LOW]
-    high = limits[HIGH]
     if vector is not vi32:
         for i in range(outputs):
-            store_clamped(y + places.y[i], total[i], low, high, patch)
+            store_clamped(y + places.y[i], total[i], limits[LOW], limits[HIGH], patch)
     else:
-        # The zero point is added to what is clamped already: no sum can overflow.
-        zero_point = limits[ZERO_POINT]
-        flip = flip_of(patch.element)
-        if patch.rescaling == PLAIN:
-            multiplier = block[MULTIPLIER]
-            left = block[LEFT]
-            right = block[RIGHT]
-            for i in range(outputs):
-                rescaled = requantize_plain(total[i], multiplier, left, right)
-                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, flip, patch.lanes)
-        elif patch.rescaling == TWICE:
-            multiplier = block[MULTIPLIER]
-            left = block[LEFT]
-            right = block[RIGHT]
-            for i in range(outputs):
-                rescaled = requantize_tflite(total[i], multiplier, left, right)
-                store_i8(<signed char *> (y + places.y[i]), min_i32(max_i32(rescaled, low), high) + zero_point, flip, patch.lanes)
-        elif patch.rescaling == ONCE:
-            scale = (<const vf32 *> (block + SCALE))[0]
-            for i in range(outputs):
-                rescaled = requantize_float(total[i], scale, (<vf32 *> &low)[0], (<vf32 *> &high)[0])
-                store_i8(<signed char *> (y + places.y[i]), rescaled + zero_point, flip, patch.lanes)
-        elif patch.rescaling == SHORT:
-            multiplier = block[MULTIPLIER]
-            for i in range(outputs):
-                store_i16(<short *> (y + places.y[i]), min_i32(max_i32(high_multiply(total[i], multiplier), low), high), patch.lanes)
-        elif patch.rescaling == AS_IS:
-            for i in range(outputs):
-                store_i32(<int *> (y + places.y[i]), total[i], patch.lanes)
-        else:
-            scale = (<const vf32 *> (block + SCALE))[0]
-            for i in range(outputs):
-                store_f32(
-                    <float *> (y + places.y[i]), at_most_f32(at_least_f32(scaled(total[i], scale), (<vf32 *> &low)[0]), (<vf32 *> &high)[0]), patch.lanes)
+        for i in range(outputs):
+            sums[i] = total[i]
 
 
 cdef void finish_long(const Patch *patch, const vi32 *block, const long long *sums, char *y) noexcept nogil:
@@ -208,6 +201,7 @@ cdef void patch_long(const Patch *patch, const vi32 *block, const vi32 *weights,
 cdef void patch_any(const vector *limits, const Patch *patch, const vector *block, const vector *weights, const char *x, char *y) noexcept nogil:
     """Any filter: outputs in reading order, a tile running on into the next row."""
     cdef Places places
+    cdef vector sums[WIDE]
     cdef Py_ssize_t done = 0, total = patch.rows * patch.columns, row = 0, column = 0
     cdef int outputs, i
     while done < total:
@@ -225,11 +219,13 @@ cdef void patch_any(const vector *limits, const Patch *patch, const vector *bloc
                 column = 0
                 row += 1
         if outputs == WIDE:
-            tile(limits, patch, block, weights, x, y, &places, WIDE)
+            tile(limits, patch, block, weights, x, y, &places, sums, WIDE)
         elif outputs == NARROW:
-            tile(limits, patch, block, weights, x, y, &places, NARROW)
+            tile(limits, patch, block, weights, x, y, &places, sums, NARROW)
         else:
-            tile(limits, patch, block, weights, x, y, &places, 1)
+            tile(limits, patch, block, weights, x, y, &places, sums, 1)
+        if vector is vi32:
+            finish_integers(limits, patch, block, sums, y, &places, outputs)
         done += outputs
 
 

@@ -174,7 +174,7 @@ WORD void lines_tile(
     if (strip->bounded)
 #pragma GCC unroll 4
         for (int output = 0; output < outputs; output++)
-            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
+            bytes[output] = clamp_i8(bytes[output], strip->low, strip->high) ^ strip->y_flip;
 #pragma GCC unroll 4
     for (int output = 0; output < outputs; output++, y += strip->y_row) {
         if (output == stored)

@@ -102,7 +102,7 @@ WORD void spread_outputs(
                 }
                 bytes[place] = in_order_of_twos(bytes[place], order);
                 if (__builtin_expect(bounded, 0))
-                    bytes[place] = at_most_i8(bytes[place], strip->high) ^ strip->y_flip;
+                    bytes[place] = clamp_i8(bytes[place], strip->low, strip->high) ^ strip->y_flip;
                 if (place == 0 || count > 1)
                     store_bytes(y, bytes[place], stored);
                 y += y_step;
@@ -114,17 +114,23 @@ WORD void spread_outputs(
 
 #define SPREAD_KERNEL(name, entries, few, places, fours, rescaling) \
     static void spread_##name(PairsStrip *strip, ptrdiff_t rows) { spread_outputs(strip, rows, entries, few, places, fours, rescaling); }
-SPREAD_KERNEL(FOURS_3, 3, 1, 1, 1, BY_SCALE)
-SPREAD_KERNEL(FOURS, strip->cells, 0, 2, 1, BY_SCALE)
-SPREAD_KERNEL(PICKS_3, 3, 1, 1, 0, BY_SCALE)
-SPREAD_KERNEL(PICKS, strip->cells, 0, 2, 0, BY_SCALE)
-SPREAD_KERNEL(SPLIT, strip->cells, 0, 1, 0, BY_SPLIT)
+#define SPREAD_KERNELS(rescaling) \
+    SPREAD_KERNEL(FOURS_3_##rescaling, 3, 1, 1, 1, rescaling) \
+    SPREAD_KERNEL(FOURS_##rescaling, strip->cells, 0, 2, 1, rescaling) \
+    SPREAD_KERNEL(PICKS_3_##rescaling, 3, 1, 1, 0, rescaling) \
+    SPREAD_KERNEL(PICKS_##rescaling, strip->cells, 0, 2, 0, rescaling)
+SPREAD_KERNELS(BY_SCALE)
+SPREAD_KERNELS(BY_SPLIT)
 SPREAD_KERNEL(OTHERWISE, strip->cells, 0, 1, 0, OTHERWISE)
+#define SPREAD_CHOICES(rescaling) \
+    { \
+        {spread_PICKS_##rescaling, spread_PICKS_3_##rescaling}, {spread_FOURS_##rescaling, spread_FOURS_3_##rescaling} \
+    }
 
 WORD PairsKernel spread_kernel(int rescaling, int fours, ptrdiff_t entries)
 {
-    static const PairsKernel table[2][2] = {{spread_PICKS, spread_PICKS_3}, {spread_FOURS, spread_FOURS_3}};
-    return rescaling == OTHERWISE ? spread_OTHERWISE : rescaling == BY_SPLIT ? spread_SPLIT : table[fours][entries == 3];
+    static const PairsKernel table[2][2][2] = {SPREAD_CHOICES(BY_SCALE), SPREAD_CHOICES(BY_SPLIT)};
+    return rescaling == OTHERWISE ? spread_OTHERWISE : table[rescaling == BY_SPLIT][fours][entries == 3];
 }
 
 #else

@@ -59,7 +59,7 @@ typedef struct {
     int zeros, edges;
     /* Of 3x3: whether what is left of weights beyond int8 follows the weights, and the bits of those of the QUADS that have some. */
     int wide;
-    /* Whether results may be above the upper bound, or bits of the output differ. */
+    /* Whether results may be beyond the bounds, or bits of the output differ. */
     int bounded;
     /* Bits that differ in bytes of the input, and of the output. */
     int flip;
@@ -238,7 +238,7 @@ WORD void pairs_clamp(const PairsStrip *strip, vbytes *bytes, const int outputs)
     if (strip->bounded)
 #pragma GCC unroll 16
         for (int output = 0; output < outputs; output++)
-            bytes[output] = at_most_i8(bytes[output], strip->high) ^ strip->y_flip;
+            bytes[output] = clamp_i8(bytes[output], strip->low, strip->high) ^ strip->y_flip;
 }
 
 #if WINDOWS

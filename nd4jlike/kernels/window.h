@@ -178,10 +178,16 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
                 : "=v"(scale), "=v"(offset_) \
                 : [block] "r"(block), [by] "i"((QUADS * PAIRS_SCALE + quad) * VECTOR_BYTES), [at] "i"((QUADS * PAIRS_OFFSET + quad) * VECTOR_BYTES) \
                 : "memory"); \
-        if (rescaling == BY_SPLIT) \
+        if (rescaling == BY_SPLIT) { \
+            vf32 zero, moved, lower; \
+            __asm__("vmovups %c[zero](%[block]), %0\n\tvmovups %c[moved](%[block]), %1\n\tvmovups %c[lower](%[block]), %2" \
+                    : "=v"(zero), "=v"(moved), "=v"(lower) \
+                    : [block] "r"(block), [zero] "i"((QUADS * PAIRS_ZERO + quad) * VECTOR_BYTES), \
+                      [moved] "i"((QUADS * PAIRS_MOVED + quad) * VECTOR_BYTES), [lower] "i"((QUADS * PAIRS_BELOW + quad) * VECTOR_BYTES) \
+                    : "memory"); \
             _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
-                WINDOW_SPLIT(sums[quad][i], quad) \
-        else if (rows * outputs == 4) \
+                WINDOW_SPLIT(sums[quad][i]) \
+        } else if (rows * outputs == 4) \
             __asm__(WINDOW_FOUR(WINDOW_LINE, WINDOW_ROUND, WINDOW_TO) \
                     : [s] "+v"(sums[quad][0]), [t] "+v"(sums[quad][1]), [u] "+v"(sums[quad][2]), [v] "+v"(sums[quad][3]) \
                     : WINDOW_SCALED(quad) : "cc", "memory"); \
@@ -195,16 +201,14 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
             _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
                 sums[quad - 2][i] = (vi32)pack_i16((vi16)sums[quad - 2][i], (vi16)sums[quad][i]); \
     }
-#define WINDOW_SPLIT(sum, quad) \
+#define WINDOW_SPLIT(sum) \
     { \
         vf32 offset_of; \
         __mmask16 below; \
-        __asm__("vcmpps $1, %c[zero](%[block]), %[s], %[k]\n\tvaddps %c[moved](%[block]), %[s], %[s]%{%[k]%}\n\t" \
-                "vblendmps %c[lower](%[block]), %[upper], %[o]%{%[k]%}\n\tvfmadd213ps %[o], %[scale], %[s]" \
+        __asm__("vcmpps $1, %[zero], %[s], %[k]\n\tvaddps %[moved], %[s], %[s]%{%[k]%}\n\t" \
+                "vblendmps %[lower], %[upper], %[o]%{%[k]%}\n\tvfmadd213ps %[o], %[scale], %[s]" \
                 : [s] "+v"(sum), [o] "=&v"(offset_of), [k] "=&Yk"(below) \
-                : [scale] "v"(scale), [upper] "v"(offset_), [block] "r"(block), [zero] "i"((QUADS * PAIRS_ZERO + quad) * VECTOR_BYTES), \
-                  [moved] "i"((QUADS * PAIRS_MOVED + quad) * VECTOR_BYTES), [lower] "i"((QUADS * PAIRS_BELOW + quad) * VECTOR_BYTES) \
-                : "memory"); \
+                : [scale] "v"(scale), [upper] "v"(offset_), [zero] "v"(zero), [moved] "v"(moved), [lower] "v"(lower)); \
     }
 /* On a line; by a scale, out of the way: the product alone, or, rounded, the offset makes the sum itself, whose product with the scale is rounded, then to a
  * whole number, as the rule says. */
@@ -249,7 +253,7 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
                 __asm__("vpshufb %3, %2, %0%{%4%}" : "=v"(bytes[i]) : "0"(sums[0][i]), "v"(sums[1][i]), "v"(swapped), "Yk"(odd)); \
         if (__builtin_expect(bounded, 0)) \
             _Pragma("GCC unroll 4") for (int i = 0; i < rows * outputs; i++) \
-                bytes[i] = at_most_i8(bytes[i], strip->high) ^ strip->y_flip; \
+                bytes[i] = clamp_i8(bytes[i], strip->low, strip->high) ^ strip->y_flip; \
         _Pragma("GCC unroll 2") for (int column = 0; column < outputs; column++) { \
             _Pragma("GCC unroll 2") for (int row = rows - 1; row >= 0; row--) { \
                 int8_t *at = row ? y + y_row : y; \
@@ -316,7 +320,7 @@ WORD void window_row(
     __asm__("" : "+Yk"(odd), "+Yk"(even));
     /* Two columns at a time. Where it is worth its code, this is there twice, in other registers, so that nothing is moved, and the first one of an odd number
      * is computed alone; else it has another one before it, of nothing, whose place it takes. */
-    const int twice = rescaling != OTHERWISE, again = rescaling == BY_SCALE && (kind == WHOLE || kind == HALVES) && rows * stride == 2;
+    const int twice = rescaling != OTHERWISE, again = twice && (kind == WHOLE || (kind == HALVES && rescaling == BY_SCALE)) && rows * stride == 2;
     const int single = again || !twice, uneven = strip->columns & 1;
     ptrdiff_t y_step = single || !uneven ? y_column : 0;
     const int scaled = window->scaled, wide = window->wide;
@@ -425,6 +429,7 @@ WORD void window_strip(const PairsStrip *strip, ptrdiff_t count, const int strid
     WINDOW_KERNELS(stride, PART) \
     WINDOW_KERNELS(stride, QUARTERS) \
     WINDOW_KERNEL(stride, WHOLE, BY_SCALE, BY_SCALE, 0) \
+    WINDOW_KERNEL(stride, WHOLE, BY_SPLIT, BY_SPLIT, 0) \
     WINDOW_KERNEL(stride, WHOLE, AHEAD, BY_SCALE, 1)
 WINDOW_STRIDE(1)
 WINDOW_STRIDE(2)
@@ -432,7 +437,7 @@ WINDOW_STRIDE(2)
 /* By a line is by a scale that none of the QUADS goes by. */
 #define WINDOW_CHOICE(stride, kind, other) \
     { \
-        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##other##_BY_SPLIT \
+        window_##stride##_##other##_OTHERWISE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##kind##_BY_SCALE, window_##stride##_##kind##_BY_SPLIT \
     }
 #define WINDOW_CHOICES(stride) \
     { \
