@@ -4,13 +4,15 @@
 cdef enum:
     # Rows of cells of the longest filter; rows of outputs that a line along the columns goes side by side.
     LINE_CELLS = 16
+    # Taps of which a cell holds those of two outputs.
+    FEW_LINE_TAPS = 3
     LINE_ROWS = 8
 
 cdef extern from "lines.h" nogil:
     enum:
         LINE_OUTPUTS
         LINE_CELL_BYTES
-    PairsKernel lines_kernel(int rescaling)
+    PairsKernel lines_kernel(int rescaling, int few)
 
 
 cdef bint prepare_lines(Pairs *job, const Problem *problem) noexcept nogil:

@@ -223,7 +223,7 @@ cdef inline bint shares_little(const Problem *problem) noexcept nogil:
     if problem.channels < VECTOR_BYTES // 2:
         return False
     if problem.kernel_height == 1 and taps <= GROUP and problem.out_height < LINE_ROWS:
-        return True
+        return taps > FEW_LINE_TAPS or problem.stride_width > 1 or problem.widest_weight > 127
     if min(problem.stride_height, problem.stride_width) < 2 or (taps > GROUP and problem.out_width < APART_COLUMNS):
         return False
     return taps <= 2 * problem.stride_height * problem.stride_width

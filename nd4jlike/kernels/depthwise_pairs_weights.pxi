@@ -193,7 +193,7 @@ cdef void pack_pairs(
             elif job.spread:
                 kernels[index + row * job.blocks] = spread_kernel(how, job.fours, job.entries)
             elif job.cells:
-                kernels[index + row * job.blocks] = lines_kernel(how)
+                kernels[index + row * job.blocks] = lines_kernel(how, job.taps <= FEW_LINE_TAPS and job.stride == 1 and parts_of(job, problem, index) == 1)
             elif job.apart:
                 kernels[index + row * job.blocks] = apart_kernel(how)
             elif job.window:

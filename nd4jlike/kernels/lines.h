@@ -2,7 +2,7 @@
  *
  * Cells do not overlap. Those that four neighbouring outputs reach lie in a ring of rows of cells, a row for the places side by side of a strip: a row is
  * made once, and the weights are packed for each of the four outputs, shifted. `x_row` and `y_row` of a strip are steps along the filter, `x_column` and
- * `y_column` across.
+ * `y_column` across. With VNNI, filters of up to 3 taps without a step keep nothing: a cell is used as it is made.
  */
 #ifndef ND4JLIKE_LINES_H
 #define ND4JLIKE_LINES_H
@@ -224,6 +224,86 @@ WORD void lines_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
     }
 }
 
+#if WINDOWS
+/* The cells of a place whose first input is at `x`, row `row` of the strip. */
+WORD void few_cells(const PairsStrip *strip, ptrdiff_t row, const int8_t *x, ptrdiff_t readable, vi32 *cells)
+{
+    const vbytes offset = splat_i8(INPUT_OFFSET ^ strip->flip);
+    const ptrdiff_t step = strip->x_row;
+    vbytes rows[GROUP];
+    if (__builtin_expect(row >= strip->first_row && row + GROUP <= strip->end_row, 1))
+#pragma GCC unroll 4
+        for (int i = 0; i < GROUP; i++)
+            rows[i] = load_bytes(x + i * step, readable) ^ offset;
+    else
+#pragma GCC unroll 4
+        for (int i = 0; i < GROUP; i++)
+            rows[i] = load_bytes(row + i >= strip->first_row && row + i < strip->end_row ? x + i * step : strip->blank, readable) ^ offset;
+    quads_of(cells, rows[0], rows[1], rows[2], rows[3]);
+}
+
+/* Few taps, 3 at most, without a step: a cell has the inputs of two outputs side by side, and is used as it is made. Two of them at a time share what is read
+ * of weights and constants; what lies closer in memory, outputs along the filter or places across, is the inner loop. */
+WORD void few_taps(const PairsStrip *strip, ptrdiff_t count, ptrdiff_t readable, ptrdiff_t stored, int rescaling)
+{
+    const vi32 *const block = strip->block, *const weights = block + QUADS * PAIRS_CONSTANTS;
+    const ptrdiff_t y_row = strip->y_row, pairs = (count + 1) / 2;
+    const int along = strip->columns == 1 || (pairs > 1 && y_row < strip->y_column);
+    const ptrdiff_t inner = along ? pairs : strip->columns, outer = along ? strip->columns : pairs;
+    const ptrdiff_t x_inner = along ? 2 * strip->x_row : strip->x_column, x_outer = along ? strip->x_column : 2 * strip->x_row;
+    const ptrdiff_t y_inner = along ? 2 * y_row : strip->y_column, y_outer = along ? strip->y_column : 2 * y_row;
+    const int8_t *x_first = strip->x;
+    int8_t *y_first = strip->y;
+    for (ptrdiff_t i = 0; i < outer; i++, x_first += x_outer, y_first += y_outer) {
+        const int8_t *x = x_first;
+        int8_t *y = y_first;
+        for (ptrdiff_t j = 0; j < inner; j += 2, x += 2 * x_inner, y += 2 * y_inner) {
+            /* The last place may be there twice. */
+            const ptrdiff_t more = j + 1 < inner;
+            const ptrdiff_t row = 2 * (along ? j : i), next_row = along ? row + 2 * more : row;
+            vi32 cells[2][QUADS], sums[QUADS][4];
+            vbytes bytes[4];
+            few_cells(strip, row, x, readable, cells[0]);
+            few_cells(strip, next_row, x + more * x_inner, readable, cells[1]);
+#pragma GCC unroll 4
+            for (int quad = 0; quad < QUADS; quad++) {
+#pragma GCC unroll 4
+                for (int output = 0; output < 4; output++)
+                    sums[quad][output] = dot_cells(block[QUADS * PAIRS_BIAS + quad], cells[output / 2][quad], weights[quad * LINE_OUTPUTS + output % 2]);
+                if (rescaling != OTHERWISE)
+                    pairs_rescale(sums[quad], block, quad, 4);
+            }
+            if (rescaling == OTHERWISE) {
+                vi32 all[4 * QUADS];
+#pragma GCC unroll 16
+                for (int k = 0; k < 4 * QUADS; k++)
+                    all[k] = sums[k % QUADS][k / QUADS];
+                pairs_otherwise(strip, all, bytes, 4);
+            } else
+#pragma GCC unroll 4
+                for (int output = 0; output < 4; output++)
+                    bytes[output] = pairs_bytes(strip, low_words(sums[0][output], sums[1][output]), low_words(sums[2][output], sums[3][output]));
+            pairs_clamp(strip, bytes, 4);
+#pragma GCC unroll 2
+            for (int place = 0; place <= 1; place++) {
+                int8_t *to = y + place * more * y_inner;
+                store_bytes(to, bytes[2 * place], stored);
+                if ((place ? next_row : row) + 1 < count)
+                    store_bytes(to + y_row, bytes[2 * place + 1], stored);
+            }
+        }
+    }
+}
+static void few_OTHERWISE(PairsStrip *strip, ptrdiff_t count) { few_taps(strip, count, strip->readable, strip->stored, OTHERWISE); }
+static void few_BY_SCALE(PairsStrip *strip, ptrdiff_t count)
+{
+    if (strip->stored >= VECTOR_BYTES)
+        few_taps(strip, count, VECTOR_BYTES, VECTOR_BYTES, BY_SCALE);
+    else
+        few_taps(strip, count, strip->readable, strip->stored, BY_SCALE);
+}
+#endif
+
 #define LINES_OF(parts, name) \
     static __attribute__((noinline, noclone, unused)) void name(const PairsStrip *strip, ptrdiff_t count, int rescaling) \
     { \
@@ -245,9 +325,13 @@ LINES_KERNEL(BY_SCALE)
 LINES_KERNEL(BY_SPLIT)
 #endif
 
-WORD PairsKernel lines_kernel(int rescaling)
+/* `few`: taps of a block that is no parts. */
+WORD PairsKernel lines_kernel(int rescaling, int few)
 {
+    (void)few;
 #if WINDOWS
+    if (few)
+        return rescaling == OTHERWISE ? few_OTHERWISE : few_BY_SCALE;
     if (rescaling == BY_SPLIT)
         return lines_BY_SPLIT;
 #endif
