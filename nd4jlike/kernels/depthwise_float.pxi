@@ -88,9 +88,11 @@ cdef enum:
     ALIGNED_PRODUCTS = 9
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
-    # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls.
+    # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls, fewer
+    # where that cache has 12 ways and is AMD's, but for pixels that share two sets of it.
     TOGETHER_BYTES = 384
     TOGETHER_PRODUCTS = 900
+    TOGETHER_FEW = 100
     # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's.
     PARTED_BYTES = 640
     PARTED_SPLIT_BYTES = 1024
@@ -404,7 +406,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.across.x >= (PARTED_SPLIT_BYTES if job.split else PARTED_BYTES))
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
-        and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= TOGETHER_PRODUCTS
+        and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (
+            TOGETHER_FEW if problem.roomy and problem.sets != 2 else TOGETHER_PRODUCTS)
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
