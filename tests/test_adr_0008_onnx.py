@@ -10,9 +10,11 @@ import pytest
 import tiny_models
 import tiny_onnx
 from nd4jlike import LayoutError, MissingLibraryError, Nd4jLikeError, cli, interpreters
-from nd4jlike import verify as engine
 from nd4jlike.adapters.onnx import DepthwiseLayer, ModelInput, depthwise_layers
-from nd4jlike.verify import read_input, verify
+from nd4jlike.verify import read_input, timing, verify
+from nd4jlike.verify.accumulators import accumulator_of
+from nd4jlike.verify.exact import exactly
+from nd4jlike.verify.tally import Tally
 from tiny_onnx import conv
 
 
@@ -20,7 +22,7 @@ from tiny_onnx import conv
 def hasty(monkeypatch):
     """Time nothing longer than it takes to see that it works."""
     tiny_onnx.runtime()
-    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_MEASURE_SECONDS", 0.0)
 
 
 GEOMETRY = [
@@ -68,9 +70,9 @@ def test_d4_other_floats(dtype, reference, unit, geometry, tmp_path):
 def test_d4_more_than_rounding_explains(dtype, bounds, mismatches):
     """D4: an output is a mismatch if it is farther from the reference than rounding explains; that of float16 has half a unit more."""
     (layer,) = depthwise_layers(conv(dtype).content())
-    tally = engine._Tally(layer, "xnnpack", interpreters.OnnxRuntime)
+    tally = Tally(layer, "xnnpack", interpreters.OnnxRuntime)
     seen = np.random.default_rng(0).uniform(-1, 1, (1, 3, 9, 8)).astype(dtype)
-    exact, bound = engine._exactly(layer, seen, (1, 3, 7, 6))
+    exact, bound = exactly(layer, seen, (1, 3, 7, 6))
     expected = layer.plan()(seen).to_numpy()
     expected[0, 1, 2, 3] = exact[0, 1, 2, 3] + bounds * bound[0, 1, 2, 3]
     tally.add(seen, expected)
@@ -134,8 +136,8 @@ def test_d14_accumulators(operator, size, dtype, zero_point):
         _, o, i, j = index
         window = x[0, o // 2, i : i + 3, j : j + 3].astype(np.int64) - 3
         exact = int(layer.bias[o]) + int((window * (layer.weights[:, :, o // 2, o % 2].astype(np.int64) - zero_point)).sum())
-        assert engine._accumulator(layer, lambda probe: probe.plan(rounding="xnnpack")(x).to_numpy(), index) == exact
-        assert engine._accumulator(layer, there, index) == exact
+        assert accumulator_of(layer, lambda probe: probe.plan(rounding="xnnpack")(x).to_numpy(), index) == exact
+        assert accumulator_of(layer, there, index) == exact
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
@@ -172,8 +174,8 @@ def two_layers():
 def test_d15_the_whole_model_tells_what_layers_see(tmp_path, monkeypatch):
     """D15: the whole model tells what each layer sees; open extents are 1 on the first axis and 64 on others."""
     seen = []
-    add = engine._Tally.add
-    monkeypatch.setattr(engine._Tally, "add", lambda tally, x, *rest: seen.append(x) or add(tally, x, *rest))
+    add = Tally.add
+    monkeypatch.setattr(Tally, "add", lambda tally, x, *rest: seen.append(x) or add(tally, x, *rest))
     report = verify(two_layers().save(tmp_path), runs=1)
     assert report.passed
     assert [row.input_shape for row in report.layers] == [(1, 3, 64, 8), (1, 3, 64, 8)]

@@ -10,9 +10,12 @@ import pytest
 
 import tiny_models
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, ShapeDescriptor, interpreters
-from nd4jlike import verify as engine
 from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, read_model
-from nd4jlike.verify import read_input, verify
+from nd4jlike.verify import Mismatch, read_input, timing, verify
+from nd4jlike.verify.accumulators import accumulator_of
+from nd4jlike.verify.exact import exactly
+from nd4jlike.verify.inputs import random_feeds
+from nd4jlike.verify.tally import Tally
 from shared import shared_file
 from tiny_models import INPUT, OUTPUT
 
@@ -23,7 +26,7 @@ pytest.importorskip("tflite_micro", reason="tflite-micro is the reference")
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch):
     """Time nothing longer than it takes to see that it works."""
-    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_MEASURE_SECONDS", 0.0)
 
 
 def litert():
@@ -205,7 +208,7 @@ def test_d3_a_wrong_weight_is_seen(dtype, rounding, wrong_weight, tmp_path):
 
 def test_d3_one_wrong_output_is_enough(monkeypatch, tmp_path):
     """D3: "bit-exact" is said only if every output of every quantized layer equals the reference's, in every run."""
-    add, calls = engine._Tally.add, []
+    add, calls = Tally.add, []
 
     def last_differs(self, seen, expected, padded):
         calls.append(None)
@@ -214,14 +217,14 @@ def test_d3_one_wrong_output_is_enough(monkeypatch, tmp_path):
             expected.flat[-1] ^= 1
         add(self, seen, expected, padded)
 
-    monkeypatch.setattr(engine._Tally, "add", last_differs)
+    monkeypatch.setattr(Tally, "add", last_differs)
     report = verify(file_of(tmp_path, tiny_models.depthwise().model), runs=3)
     assert report.verdict == "MISMATCH: 1 of 270 outputs, in 1 of 1 layers, largest difference 1"
 
 
 def tally_of(tiny):
     (layer,) = read_model(tiny_models.pack(tiny.model)).layers
-    return engine._Tally(layer, "tflite", interpreters.TfliteMicro)
+    return Tally(layer, "tflite", interpreters.TfliteMicro)
 
 
 def test_d4_float64_is_the_layer(tmp_path):
@@ -229,7 +232,7 @@ def test_d4_float64_is_the_layer(tmp_path):
     tiny = tiny_models.depthwise("float32", (2, 6, 5, 2), (3, 2), 2, stride=(2, 1), dilation=(1, 2), activation="relu6")
     (layer,) = read_model(tiny_models.pack(tiny.model)).layers
     x = np.random.default_rng(0).standard_normal(layer.input_shape, "float32")
-    exact, bound = engine._exactly(layer, x, layer.output_shape)
+    exact, bound = exactly(layer, x, layer.output_shape)
     top, left = 0, 1  # SAME: (3-1)*2+3-6 = 1 row, below; 5-1+3-5 = 2 columns
     for n, i, j, c, m in np.ndindex(2, 3, 5, 2, 2):
         terms = [float(layer.bias[2 * c + m])]
@@ -246,7 +249,7 @@ def test_d4_more_than_rounding_is_a_mismatch(bounds, mismatches):
     """D4: a float32 output is a mismatch if it is farther from a float64 computation, or twice as far from the reference, than rounding explains."""
     tally = tally_of(tiny_models.depthwise("float32"))
     seen = np.random.default_rng(0).uniform(-1, 1, (1, 5, 6, 3)).astype("float32")
-    exact, bound = engine._exactly(tally.layer, seen, (1, 5, 6, 3))
+    exact, bound = exactly(tally.layer, seen, (1, 5, 6, 3))
     expected = exact.astype("float32")
     expected[0, 2, 3, 1] += bounds * bound[0, 2, 3, 1]
     tally.add(seen, expected)
@@ -290,7 +293,7 @@ def test_d5_the_roundings_differ(tmp_path):
         alone.run([seen])
         tallies[rounding] = alone.output()
         for ours in ("tflite", "xnnpack"):
-            tally = engine._Tally(model.layers[0], ours, judge)
+            tally = Tally(model.layers[0], ours, judge)
             tally.add(seen, tallies[rounding])
             assert (tally.mismatches == 0) == (ours == rounding)
     assert (tallies["tflite"] != tallies["xnnpack"]).any()
@@ -315,9 +318,9 @@ def test_d7_times(tmp_path):
 
 def test_d7_a_restless_machine():
     """D7: times are the best of many, with the cost of one call cancelled; never less than nothing, never more than the call."""
-    assert engine._one_of(9.0, 5, 1.0) == 1.0
-    assert engine._one_of(5.0, 5, 3.0) == 0.5
-    assert engine._one_of(2.5, 5, 3.0) == 0.5
+    assert timing._one_of(9.0, 5, 1.0) == 1.0
+    assert timing._one_of(5.0, 5, 3.0) == 0.5
+    assert timing._one_of(2.5, 5, 3.0) == 0.5
 
 
 def test_d7_what_a_call_costs_is_no_part_of_the_kernels(monkeypatch):
@@ -331,10 +334,10 @@ def test_d7_what_a_call_costs_is_no_part_of_the_kernels(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(engine, "time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: now))
     judge = SimpleNamespace(alone=lambda _layer, _shape, copies: SimpleNamespace(run=spends(1.0), invoke=spends(7e-6 + copies * 40e-6)))
     ours = {"plan": spends(2e-6 + 3e-6), "x": None, "y": None, "batched": lambda: (spends(2e-6 + 8 * 3e-6), 8)}
-    seconds = engine._Seconds.of(SimpleNamespace(judge=judge, layer=None, padded=np.zeros((1, 2, 2, 1)), **ours))
+    seconds = timing.Seconds.of(SimpleNamespace(judge=judge, layer=None, padded=np.zeros((1, 2, 2, 1)), **ours))
     assert (seconds.here, seconds.call, seconds.reference) == pytest.approx((3e-6, 5e-6, 40e-6))
 
 
@@ -425,7 +428,7 @@ def test_d8_runs_and_their_progress(tmp_path):
 
 def test_d14_an_accumulator_that_nobody_knows():
     """D14: both values and, of quantized layers, both accumulators: that of a reference that runs no such layer is said to be unknown."""
-    found = engine.Mismatch(0, (1, 2), 5, 3, 4, 77)
+    found = Mismatch(0, (1, 2), 5, 3, 4, 77)
     assert str(found) == "run 1, element (1, 2) at offset 5: 3 here, 4 in the reference; accumulators 77 here, unknown there"
     assert str(dataclasses.replace(found, reference_accumulator=0)).endswith("accumulators 77 here, 0 there")
     assert "accumulators" not in str(dataclasses.replace(found, accumulator=None))
@@ -441,7 +444,7 @@ def test_d8_pickles_are_not_loaded(tmp_path):
 def test_d8_the_seed_decides(tmp_path):
     """D8: inputs are seeded random numbers."""
     model = read_model(tiny_models.pack(tiny_models.depthwise().model))
-    first, again, other = (engine._random_feeds(model, 2, seed) for seed in (1, 1, 2))
+    first, again, other = (random_feeds(model, 2, seed) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert not np.array_equal(first[0], first[1])
@@ -491,7 +494,7 @@ def test_d12_fused_pad(dtype, zero, version, amounts, stride, tmp_path):
 def test_d12_the_padding_is_compared():
     """D12: the array with its padding equals the PAD's output cell by cell: another zero there is seen."""
     (layer,) = read_model(tiny_models.pack(padded("int8", PADS[0]).model)).layers
-    tally = engine._Tally(layer, "tflite", interpreters.TfliteMicro)
+    tally = Tally(layer, "tflite", interpreters.TfliteMicro)
     seen = np.zeros((1, 9, 8, 5), "int8")
     pad = np.pad(seen, PADS[0], constant_values=3)
     tally.add(seen, None, pad)
@@ -639,8 +642,8 @@ def test_d14_accumulators_of_any_size(judge, size):
     for index in ((0, 0, 0, 0), (0, 4, 5, 1), (0, 2, 3, 2)):
         _, i, j, c = index
         exact = int(layer.bias[c]) + int((padded[0, i : i + 3, j : j + 3, c] * layer.weights[:, :, c, 0].astype(np.int64)).sum())
-        assert engine._accumulator(layer, lambda probe: probe.plan()(seen).to_numpy(), index) == exact
-        assert engine._accumulator(layer, there, index) == exact
+        assert accumulator_of(layer, lambda probe: probe.plan()(seen).to_numpy(), index) == exact
+        assert accumulator_of(layer, there, index) == exact
 
 
 def test_d14_floats(wrong_weight, tmp_path):

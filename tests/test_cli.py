@@ -17,6 +17,7 @@ from nd4jlike import ShapeDescriptor, __version__, cli
 from nd4jlike import verify as engine
 from nd4jlike.adapters import onednn
 from nd4jlike.adapters.tflite import DepthwiseLayer
+from nd4jlike.verify import timing
 from shared import shared_file
 
 pytest.importorskip("rich", reason="tables are drawn by rich")
@@ -26,7 +27,7 @@ pytest.importorskip("tflite", reason="models are read with the tflite package")
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch):
     """Time nothing longer than it takes to see that it works."""
-    monkeypatch.setattr(engine, "_MEASURE_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_MEASURE_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -1,0 +1,116 @@
+"""What a model is run on: random numbers, and files."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nd4jlike.errors import DTypeError, LayoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from nd4jlike.verify.formats import Model, ModelInput
+
+    _Array = npt.NDArray[Any]
+
+__all__ = ["feeds_from_files", "random_feeds", "random_values", "read_input"]
+
+# Of images, where a model leaves them open.
+_OPEN_EXTENT = 64
+
+
+def random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Array:
+    """All values of the narrow integer types, [-1, 1) of the floats, 0 and 1 of the others, which may be indices."""
+    if dtype.kind == "f":
+        return random.uniform(-1, 1, shape).astype(dtype)
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
+        limits = np.iinfo(dtype)
+        return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    return random.integers(0, 2, shape).astype(dtype)
+
+
+def random_feeds(model: Model, runs: int, seed: int) -> list[list[_Array]]:
+    """For each run a value of each input; what a file leaves open is 1 on the first axis."""
+    random = np.random.default_rng(seed)
+    entries: Sequence[ModelInput] = model.inputs
+    shapes = [tuple((1 if axis == 0 else _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)) for entry in entries]
+    return [[random_values(random, shape, entry.dtype) for shape, entry in zip(shapes, entries, strict=True)] for _ in range(runs)]
+
+
+def feeds_from_files(model: Model, paths: Sequence[str | os.PathLike[str]]) -> list[list[_Array]]:
+    """Read one file for each input, run after run."""
+    entries: Sequence[ModelInput] = model.inputs
+    count = len(entries)
+    if count == 0 or len(paths) % count:
+        raise LayoutError(f"{len(paths)} input files for a model of {count} inputs: as many for each run")
+    return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], entries, strict=True)] for i in range(0, len(paths), count)]
+
+
+def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
+    """Read a file as one input of a model.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An ``.npy`` file of the input's element type, or an uncompressed 8-bit grey ``.bmp`` image for int8 (pixel - 128) and uint8.
+    entry : ModelInput
+        The input.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the input's shape and element type.
+
+    Raises
+    ------
+    LayoutError
+        For another kind of file, and for another number of elements.
+    DTypeError
+        For another element type.
+    OSError
+        For a file that cannot be read.
+    """
+    content = Path(path).read_bytes()
+    if content[:2] == b"BM":
+        values = _grey_bitmap(content, os.fspath(path))
+        if entry.dtype == np.int8:
+            values = (values.astype(np.int16) - 128).astype(np.int8)
+    elif content[:6] == b"\x93NUMPY":
+        try:
+            values = np.load(path, allow_pickle=False)
+        except ValueError as error:
+            raise LayoutError(f"{os.fspath(path)}: {error}") from error
+    else:
+        raise LayoutError(f"{os.fspath(path)}: an input is an .npy file or an 8-bit grey .bmp image; this begins with {content[:6]!r}")
+    if values.dtype != entry.dtype:
+        raise DTypeError(f"{os.fspath(path)}: {values.dtype} for model input {entry.name} of {entry.dtype}")
+    shape = entry.shape
+    if min(shape, default=0) < 0 and len(shape) == values.ndim:
+        shape = tuple(there if extent < 0 else extent for extent, there in zip(shape, values.shape, strict=True))
+    if values.size != int(np.prod(shape)) or min(shape, default=0) < 0:
+        raise LayoutError(f"{os.fspath(path)}: shape {values.shape} for model input {entry.name} of shape {entry.shape}")
+    return np.ascontiguousarray(values).reshape(shape)
+
+
+def _grey_bitmap(content: bytes, path: str) -> npt.NDArray[np.uint8]:
+    """Rows from the top of an uncompressed image of 8 bits a pixel whose palette is grey."""
+    try:
+        start, header, width, height, _, bits, compression, colours = struct.unpack_from("<10xIIiiHHI12xI", content)
+        if bits != 8 or compression != 0 or width < 1 or height == 0:
+            raise LayoutError(f"{path}: {bits} bits a pixel, compression {compression}, {width} x {height}; uncompressed 8-bit images only")
+        palette = np.frombuffer(content, np.uint8, 4 * (colours or 256), 14 + header).reshape(-1, 4)
+        if (palette[:, 0] != palette[:, 1]).any() or (palette[:, 1] != palette[:, 2]).any():
+            raise LayoutError(f"{path}: the palette has colours; grey images only")
+        pitch = (width + 3) // 4 * 4
+        rows = np.frombuffer(content, np.uint8, pitch * abs(height), start).reshape(abs(height), pitch)[:, :width]
+        pixels: npt.NDArray[np.uint8] = palette[rows, 0]
+    except (struct.error, ValueError, IndexError) as error:
+        raise error if isinstance(error, LayoutError) else LayoutError(f"{path}: damaged image of {len(content)} bytes: {error}") from error
+    return pixels if height < 0 else pixels[::-1]

@@ -1,0 +1,147 @@
+"""Every depthwise layer of a real model: run here and by a reference interpreter, compared output by output."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nd4jlike.adapters import onnx, tflite
+from nd4jlike.errors import DTypeError, LayoutError
+from nd4jlike.interpreters import LiteRtXnnpack, open_reference
+from nd4jlike.quantization import ROUNDINGS
+from nd4jlike.verify.inputs import feeds_from_files, random_feeds, random_values
+from nd4jlike.verify.reports import ModelReport
+from nd4jlike.verify.tally import Tally
+from nd4jlike.verify.timing import Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nd4jlike.verify.formats import Model
+
+__all__ = ["ROUNDING_CHOICES", "verify"]
+
+# "auto" is the rounding of what the model was made for; "both" tries each against a reference that rounds so.
+ROUNDING_CHOICES = ("auto", *ROUNDINGS, "both")
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    runs: int = 3,
+    seed: int = 0,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    rounding: str = "auto",
+    reference: str = "auto",
+    threads: int = 1,
+    isa: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ModelReport:
+    """Compare every depthwise layer of a model with a reference interpreter.
+
+    The whole model runs in the interpreter, all its tensors preserved; each layer is then fed what it saw there, on an array laid
+    out by `plan.input_descriptor`. Models that keep state keep it from run to run. Layers of other subgraphs than the first, which
+    need not have run, are fed random numbers and compared with a model of that layer alone; layers of ONNX models are fed what they
+    saw and compared so, too.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A `.tflite` file, or one whose name ends with `.onnx`.
+    runs : int
+        Random inputs to try; with `inputs`, as many as these make.
+    seed : int
+        Of the random inputs.
+    inputs : sequence of path
+        Files for `read_input`, one for each input of the model, run after run.
+    rounding : {"auto", "tflite", "xnnpack", "both"}
+        Of quantized layers. ``"tflite"`` compares with the reference kernels; ``"xnnpack"`` with XNNPACK, each layer in a model of that
+        layer alone; ONNX models with onnxruntime under both. ``"auto"`` is ``"tflite"``, and ``"xnnpack"`` for ONNX models.
+    reference : {"auto", "tflite-micro", "litert", "onnxruntime", "onnx"}
+        ``"auto"``: tflite-micro, and ai-edge-litert for what that cannot run; onnxruntime for ONNX models, and the onnx package's reference
+        evaluator for those of float64 that it refuses.
+    threads : int
+        Of the plans here.
+    isa : str, optional
+        Of the plans here.
+    progress : callable, optional
+        Called with steps done, steps in all, and what comes next.
+
+    Returns
+    -------
+    ModelReport
+        One row a layer.
+
+    Raises
+    ------
+    LayoutError
+        A file that is no model, a model without depthwise layers, an input that does not fit.
+    DTypeError
+        A layer of unsupported element types.
+    IsaError
+        An instruction set that this machine or build does not have.
+    MissingLibraryError
+        An interpreter that is not installed.
+    Nd4jLikeError
+        A model that no interpreter can run.
+    OSError
+        A file that cannot be read.
+    """
+    if rounding not in ROUNDING_CHOICES:
+        raise LayoutError(f"rounding must be one of {', '.join(ROUNDING_CHOICES)}: {rounding!r}")
+    foreign = os.fspath(path).lower().endswith(".onnx")
+    model: Model = onnx.read_model(path) if foreign else tflite.read_model(path)
+    if not model.layers:
+        what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
+        raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
+    if runs < 1:
+        raise LayoutError(f"runs must be 1 or more: {runs}")
+    feeds = feeds_from_files(model, inputs) if inputs else random_feeds(model, runs, seed)
+    tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
+    options = {"threads": threads, "isa": isa}
+    for layer in model.layers:
+        try:
+            layer.plan(rounding=tried[0], **options)
+        except (LayoutError, DTypeError) as error:
+            raise type(error)(f"{os.fspath(path)}: depthwise layer {layer.name}: {error}") from error
+    interpreter = open_reference(model, reference)
+    tallies = []
+    for layer in model.layers:
+        # XNNPACK has no int16.
+        for name in tried if layer.quantization and layer.dtype != "int16" else tried[:1]:
+            judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization and not foreign else type(interpreter)
+            tallies.append(Tally(layer, name, judge, **options))
+
+    total = (len(feeds) + 1) * len(tallies)
+    random = np.random.default_rng(seed)
+    for run, feed in enumerate(feeds):
+        interpreter.run(feed)
+        for i, tally in enumerate(tallies):
+            if progress:
+                progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
+            layer = tally.layer
+            if layer.subgraph == 0:
+                expected = interpreter.tensor(layer.output) if isinstance(interpreter, tally.judge) and not foreign else None
+                tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(layer.input))
+            else:
+                tally.add(random_values(random, tally.fused.input_shape, np.dtype(layer.dtype)))
+    reports = []
+    for i, tally in enumerate(tallies):
+        if progress:
+            progress(len(feeds) * len(tallies) + i, total, "timing")
+        reports.append(tally.report(Seconds.of(tally)))
+    if progress:
+        progress(total, total, "done")
+    return ModelReport(
+        model=os.fspath(path),
+        reference=interpreter.description(),
+        kernels=" and ".join(sorted({tally.judge.kernels for tally in tallies})),
+        rounding=tried[0] if rounding == "auto" else rounding,
+        seed=None if inputs else seed,
+        runs=len(feeds),
+        threads=threads,
+        layers=tuple(reports),
+        skipped=model.skipped,
+    )

@@ -1,0 +1,218 @@
+"""One layer, laid out, run and compared, run after run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nd4jlike.adapters.arm_compute import TensorInfo
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.errors import LayoutError, Nd4jLikeError, UnsupportedLayoutError
+from nd4jlike.geometry import AXES
+from nd4jlike.ndarray import NdArray
+from nd4jlike.verify.accumulators import accumulator_of
+from nd4jlike.verify.exact import beyond, exactly
+from nd4jlike.verify.reports import LayerReport, Mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from nd4jlike.interpreters import Reference
+    from nd4jlike.verify.formats import Layer
+    from nd4jlike.verify.timing import Seconds
+
+    _Array = npt.NDArray[Any]
+
+__all__ = ["Tally"]
+
+# Of arrays that stay in the second-level cache.
+_WARM_BYTES = 1 << 19
+
+
+class Tally:
+    """One layer with one rounding: its plan, and what was seen so far."""
+
+    def __init__(self, layer: Layer, rounding: str, judge: type[Reference], **options: Any) -> None:
+        self.layer = layer
+        # With the PAD before it, where there is one.
+        self.fused = layer.fused()
+        self.rounding = rounding
+        self.judge = judge
+        self.options = options
+        self.plan = self.fused.plan(rounding=rounding, **options)
+        self.zero_point = layer.quantization.input[1] if layer.quantization else 0
+        self.x: Any = None
+        self.y: Any = None
+        self.seen: Any = None
+        # What the reference reads: the output of the PAD, or the same.
+        self.padded: Any = None
+        self.runs = self.elements = self.mismatches = 0
+        self.first: Mismatch | None = None
+        self.first_padded: Any = None
+        self.largest_difference = self.error_float64 = self.error_reference = 0.0
+        self._alone: tuple[tuple[int, ...], Reference] | None = None
+
+    def add(self, seen: _Array, expected: _Array | None = None, padded: _Array | None = None) -> None:
+        """Run the layer on `seen` and compare with `expected`, by default what a model of it alone makes; `padded` is what a PAD made of `seen`."""
+        if padded is None:
+            padded = np.pad(seen, self._amounts(), constant_values=self.zero_point)
+        self.seen, self.padded = seen, padded
+        if expected is None:
+            expected = self.alone(padded)
+        self.x = self.laid_out(seen.shape)
+        self.x[...] = seen
+        self.y = NdArray(self.plan.output_descriptor(self.x))
+        self.plan(self.x, out=self.y)
+        result = self.y.to_numpy()
+        if result.shape != expected.shape:
+            raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
+        if self.fused is not self.layer:
+            self.mismatches += int(np.count_nonzero(self.x.hosting_array().to_numpy() != padded))
+        self.elements += result.size
+        self.runs += 1
+        if result.size == 0:
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            difference = np.abs(result.astype(np.float64) - expected)
+            self.largest_difference = _larger(self.largest_difference, difference)
+            wrong = difference != 0 if self.layer.quantization else self._wrong_floats(result, expected, difference)
+        self.mismatches += int(np.count_nonzero(wrong))
+        if self.first is None and wrong.any():
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+            self.first = Mismatch(self.runs - 1, index, self.y.descriptor.offset_of(index), result[index].item(), expected[index].item())
+            self.first_padded = padded
+
+    def laid_out(self, shape: tuple[int, ...]) -> Any:
+        """Make an array for the input, its padding at the zero point: as the plan asks, with a halo that windows reach, or as large as the PAD's output."""
+        first, second, third, fourth = shape
+        descriptor = self.plan.input_descriptor((first, second, third, fourth))
+        if self.fused is not self.layer:
+            before, after = zip(*self._amounts(), strict=True)
+            paddings = tuple(b + a for b, a in zip(before, after, strict=True))
+            descriptor = ShapeDescriptor.paddedBufferDescriptor(self.layer.dtype, "c", shape, paddings, before)
+        else:
+            descriptor = _with_halo(self.layer, descriptor, self.plan.output_descriptor(descriptor).shape)
+        x = NdArray(descriptor)
+        x.fill_padding(self.zero_point)
+        return x
+
+    def _amounts(self) -> list[tuple[int, int]]:
+        return [(0, 0), *(self.layer.pad.sides if self.layer.pad else ((0, 0), (0, 0))), (0, 0)]
+
+    def alone(self, padded: _Array) -> _Array:
+        """Run the reference on a model of this layer alone."""
+        if self._alone is None or self._alone[0] != padded.shape:
+            self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
+        self._alone[1].run([padded])
+        return self._alone[1].output()
+
+    def _wrong_floats(self, result: _Array, expected: _Array, difference: _Array) -> _Array:
+        exact, bound = exactly(self.fused, self.seen, result.shape)
+        error = np.abs(result - exact)
+        same = (result == expected) | (np.isnan(result) & np.isnan(expected))
+        largest = float(np.max(np.abs(exact), initial=0.0, where=np.isfinite(exact))) or 1.0
+        self.error_float64 = _larger(self.error_float64, error / largest)
+        self.error_reference = _larger(self.error_reference, difference / largest)
+        # Both lie within the bound of the exact value, so within twice the bound of each other.
+        wrong: _Array = ~same & ~((error <= bound) & (difference <= 2 * bound))
+        return wrong
+
+    def _explained(self) -> Mismatch | None:
+        """Look at the accumulators of the first mismatch."""
+        first, layer = self.first, self.layer
+        if first is None or layer.quantization is None:
+            return first
+
+        def here(probe: Layer) -> _Array:
+            result: _Array = probe.plan(rounding=self.rounding, **self.options)(self.first_padded).to_numpy()
+            return result
+
+        def there(probe: Layer) -> _Array:
+            reference = self.judge.alone(probe, self.first_padded.shape)
+            reference.run([self.first_padded])
+            return reference.output()
+
+        try:
+            theirs = accumulator_of(layer, there, first.index)
+        except Nd4jLikeError:
+            theirs = None
+        return dataclasses.replace(first, accumulator=accumulator_of(layer, here, first.index), reference_accumulator=theirs)
+
+    def report(self, seconds: Seconds) -> LayerReport:
+        """Sum up."""
+        layer, descriptor = self.fused, self.x.descriptor
+        offset = total_size = refusal = None
+        try:
+            info = TensorInfo.from_descriptor(descriptor)
+            offset, total_size = info.offset_first_element_in_bytes, info.total_size
+        except UnsupportedLayoutError as error:
+            refusal = str(error)
+        floating = layer.quantization is None
+        return LayerReport(
+            subgraph=layer.subgraph,
+            index=layer.index,
+            name=layer.name,
+            dtype=layer.dtype,
+            axes=layer.data_format,
+            input_shape=tuple(self.x.shape),
+            output_shape=tuple(self.y.shape),
+            kernel=layer.kernel,
+            stride=layer.stride,
+            dilation=layer.dilation,
+            padding=_padding(layer.padding, "pads" if layer is self.layer else "fused pad"),
+            activation=layer.activation,
+            multiplier=layer.multiplier,
+            layout=descriptor.tag or "strided",
+            paddings=descriptor.paddings,
+            padding_offsets=descriptor.padding_offsets,
+            allocation_bytes=descriptor.allocLength() * descriptor.itemsize,
+            arm_compute_offset=offset,
+            arm_compute_total_size=total_size,
+            arm_compute_refusal=refusal,
+            plan=self.plan.explain(self.x),
+            rounding=None if floating else self.rounding,
+            kernels=self.judge.kernels,
+            elements=self.elements,
+            mismatches=self.mismatches,
+            first_mismatch=self._explained(),
+            largest_difference=self.largest_difference,
+            relative_error_float64=self.error_float64 if floating else None,
+            relative_error_reference=self.error_reference if floating else None,
+            microseconds=seconds.here * 1e6,
+            reference_microseconds=seconds.reference * 1e6,
+            ratio=seconds.reference / seconds.here,
+            call_microseconds=seconds.call * 1e6,
+        )
+
+    def batched(self) -> tuple[Callable[[], object], int]:
+        """Give a call on many inputs at once, and how many."""
+        batch = min(max(_WARM_BYTES // (self.x.nbytes + self.y.nbytes + 1), 5), 65)
+        many = self.laid_out((batch * self.x.shape[0], *self.x.shape[1:]))
+        for start in range(0, many.shape[0], max(self.x.shape[0], 1)):
+            many[start : start + self.x.shape[0]] = self.seen
+        many_out = NdArray(self.plan.output_descriptor(many))
+        return lambda: self.plan(many, out=many_out), batch
+
+
+def _padding(padding: Any, what: str) -> str:
+    return padding if isinstance(padding, str) else f"{what} {(*padding[0], *padding[1])}"
+
+
+def _with_halo(layer: Layer, descriptor: ShapeDescriptor, made: tuple[int, ...]) -> ShapeDescriptor:
+    """Add the halo that windows reach where a plan does not ask for it."""
+    before, after = list(descriptor.padding_offsets), [p - o for p, o in zip(descriptor.paddings, descriptor.padding_offsets, strict=True)]
+    for side, axis in enumerate(AXES[layer.data_format][1:3]):
+        reach = beyond(layer, side, descriptor.shape[axis], made[axis])
+        before[axis], after[axis] = max(before[axis], reach[0]), max(after[axis], reach[1])
+    order = descriptor.axes
+    figures = [tuple(values[axis] for axis in order) for values in (descriptor.shape, [b + a for b, a in zip(before, after, strict=True)], before)]
+    hosted = ShapeDescriptor.paddedBufferDescriptor(descriptor.dtype, "c", *figures)
+    return hosted.permute([order.index(axis) for axis in range(descriptor.rank)])
+
+
+def _larger(so_far: float, values: _Array) -> float:
+    return float(np.max(values, initial=so_far, where=np.isfinite(values)))
