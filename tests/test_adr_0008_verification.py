@@ -506,6 +506,50 @@ def test_d12_the_padding_is_compared():
     assert tally.mismatches == 1
 
 
+def test_d12_nan_in_the_padded_array():
+    """D12: the array with its padding equals the PAD's output cell by cell: NaN where that has NaN is no difference."""
+    (layer,) = read_model(tiny_models.pack(padded("float32", PADS[0]).model)).layers
+    tally = Tally(layer, "tflite", interpreters.TfliteMicro)
+    seen = np.zeros((1, 9, 8, 5), "float32")
+    seen[0, 4, 4] = np.nan
+    tally.add(seen, None, np.pad(seen, PADS[0]))
+    assert tally.mismatches == 0
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 3), ("float32", 0)])
+def test_d14_a_cell_of_a_fused_pad(dtype, zero, monkeypatch, tmp_path):
+    """D14: the first mismatch is a cell of a PAD's output where that differs, and nothing accumulates there."""
+    add, calls = Tally.add, []
+
+    def one_cell_differs(self, seen, expected, padded):
+        calls.append(None)
+        # Of the layer's own output nothing differs.
+        padded, expected = padded.copy(), self.alone(padded)
+        if len(calls) == 2:
+            padded[0, 10, 2, 4] += 2
+        add(self, seen, expected, padded)
+
+    monkeypatch.setattr(Tally, "add", one_cell_differs)
+    report = verify(file_of(tmp_path, padded(dtype, PADS[1]).model), runs=3)
+    (row,) = report.layers
+    assert not report.passed
+    assert (row.mismatches, row.largest_difference) == (1, 2.0)
+    assert row.first_mismatch == Mismatch(1, (0, 10, 2, 4), (10 * 10 + 2) * 5 + 4, zero, zero + 2, tensor="pad")
+    assert str(row.first_mismatch) == f"run 2, element (0, 10, 2, 4) of the PAD's output at offset 514: {zero} here, {zero + 2} in the reference"
+    assert "1 of " in report.verdict
+
+
+def test_d14_the_pad_comes_first():
+    """D14: the first mismatch of a layer is that of a PAD before it, which explains what follows."""
+    (layer,) = read_model(tiny_models.pack(padded("int8", PADS[0]).model)).layers
+    tally = Tally(layer, "tflite", interpreters.TfliteMicro)
+    seen = np.zeros((1, 9, 8, 5), "int8")
+    wrong = np.pad(seen, PADS[0], constant_values=99)
+    tally.add(seen, tally.alone(wrong), wrong)
+    assert tally.mismatches > wrong.size - seen.size
+    assert (tally.first.tensor, tally.first.index, tally.first.here, tally.first.reference) == ("pad", (0, 0, 0, 0), 3, 99)
+
+
 @pytest.mark.parametrize("rounding", ["xnnpack", "both"])
 def test_d12_fused_pad_with_xnnpack(rounding, tmp_path):
     """D12: a PAD before a VALID layer becomes the halo of one padded array, compared with XNNPACK too."""

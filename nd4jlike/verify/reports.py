@@ -16,21 +16,23 @@ __all__ = ["LayerReport", "Mismatch", "ModelReport"]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first output of a layer that differs.
+    """The first element of a layer that differs: of a fused PAD's output, then of its own.
 
     Attributes
     ----------
     run : int
         From 0.
     index : tuple of int
-        Of the element in the output.
+        Of the element in that tensor.
     offset : int
         Where that lies in the buffer here, in elements.
     here, reference : int or float
         The two values.
     accumulator, reference_accumulator : int or None
-        What was rounded, seen through the same layer with an output scale of powers of two; None for floats, and where the
-        reference runs no such layer.
+        What was rounded, seen through the same layer with an output scale of powers of two; None for floats, for a PAD, which
+        rounds nothing, and where the reference runs no such layer.
+    tensor : {"output", "pad"}
+        Which one: the output of the layer, or that of a fused PAD, here the padded array of the input.
     """
 
     run: int
@@ -40,9 +42,11 @@ class Mismatch:
     reference: float
     accumulator: int | None = None
     reference_accumulator: int | None = None
+    tensor: str = "output"
 
     def __str__(self) -> str:
-        words = f"run {self.run + 1}, element {self.index} at offset {self.offset}: {self.here:.9g} here, {self.reference:.9g} in the reference"
+        where = " of the PAD's output" if self.tensor == "pad" else ""
+        words = f"run {self.run + 1}, element {self.index}{where} at offset {self.offset}: {self.here:.9g} here, {self.reference:.9g} in the reference"
         if self.accumulator is None:
             return words
         theirs = "unknown" if self.reference_accumulator is None else self.reference_accumulator
@@ -84,7 +88,7 @@ class LayerReport:
     first_mismatch : Mismatch or None
         The first of them.
     largest_difference : float
-        Largest absolute difference from the reference.
+        Largest absolute difference from the reference, of a fused PAD's output too.
     relative_error_float64, relative_error_reference : float or None
         Largest difference from a float64 computation (for float64: long double) and from the reference, over the layer's largest output; None for integers.
     microseconds, reference_microseconds, ratio : float

@@ -70,21 +70,31 @@ class Tally:
         result = self.y.to_numpy()
         if result.shape != expected.shape:
             raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
-        if self.fused is not self.layer:
-            self.mismatches += int(np.count_nonzero(self.x.hosting_array().to_numpy() != padded))
         self.elements += result.size
         self.runs += 1
+        if self.fused is not self.layer:
+            hosting = self.x.hosting_array()
+            cells = hosting.to_numpy()
+            # NaN of both sides is no difference.
+            wrong = (cells != padded) & ((cells == cells) | (padded == padded))
+            with np.errstate(invalid="ignore", over="ignore"):
+                self.largest_difference = _larger(self.largest_difference, np.abs(cells.astype(np.float64) - padded))
+            self._count(wrong, hosting, padded, "pad")
         if result.size == 0:
             return
         with np.errstate(invalid="ignore", over="ignore"):
             difference = np.abs(result.astype(np.float64) - expected)
             self.largest_difference = _larger(self.largest_difference, difference)
             wrong = difference != 0 if self.layer.quantization else self._wrong_floats(result, expected, difference)
+        self._count(wrong, self.y, expected, "output")
+
+    def _count(self, wrong: _Array, found: Any, expected: _Array, tensor: str) -> None:
+        """Count the elements that are wrong; keep the first."""
         self.mismatches += int(np.count_nonzero(wrong))
         if self.first is None and wrong.any():
             index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-            self.first = Mismatch(self.runs - 1, index, self.y.descriptor.offset_of(index), result[index].item(), expected[index].item())
-            self.first_padded = padded
+            self.first = Mismatch(self.runs - 1, index, found.descriptor.offset_of(index), found[index].item(), expected[index].item(), tensor=tensor)
+            self.first_padded = self.padded
 
     def laid_out(self, shape: tuple[int, ...]) -> Any:
         """Make an array for the input, its padding at the zero point: as the plan asks, with a halo that windows reach, or as large as the PAD's output."""
@@ -124,7 +134,7 @@ class Tally:
     def _explained(self) -> Mismatch | None:
         """Look at the accumulators of the first mismatch."""
         first, layer = self.first, self.layer
-        if first is None or layer.quantization is None:
+        if first is None or first.tensor == "pad" or layer.quantization is None:
             return first
 
         def here(probe: Layer) -> _Array:
