@@ -448,7 +448,7 @@ def _found(descriptor: ShapeDescriptor, found: dict[str, Any]) -> str:
 def _lies(at: dict[str, Any]) -> str:
     words = {
         "element": "element {}",
-        "padding": "padding, beside the elements at {}",
+        "halo": "halo, beside the elements at {}",
         "tail": "block tail, beyond the elements at {}",
         "gap": "gap, no cell of this layout",
     }

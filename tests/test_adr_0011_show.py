@@ -93,7 +93,7 @@ def kinds(d):
     hosting = d.hosting()
     for index in np.ndindex(*d.padded_shape):
         tail = any(i >= n + p for i, n, p in zip(index, d.shape, d.paddings, strict=True))
-        cells[hosting.offset_of(index)] = "tail" if tail else "padding"
+        cells[hosting.offset_of(index)] = "tail" if tail else "halo"
     for offset in elements(d):
         cells[offset] = "element"
     return cells
@@ -103,9 +103,9 @@ def kinds(d):
 
 
 def test_d1_the_adr_s_examples():
-    """D1: Each cell of the buffer is an element, padding (a halo), block tail or a gap; block tail if it is so along any axis."""
-    assert [cell_at(PADDED, offset).kind for offset in (0, 9, 10, 13, 14, 39)] == ["padding", "padding", "element", "element", "padding", "padding"]
-    assert cell_at(PADDED, 0) == Cell(0, "padding", (-1, -2))
+    """D1: Each cell of the buffer is an element, halo (padding of an axis), block tail or a gap; block tail if it is so along any axis."""
+    assert [cell_at(PADDED, offset).kind for offset in (0, 9, 10, 13, 14, 39)] == ["halo", "halo", "element", "element", "halo", "halo"]
+    assert cell_at(PADDED, 0) == Cell(0, "halo", (-1, -2))
     assert cell_at(BLOCKED, 479) == Cell(479, "tail", (0, 23, 4, 3))
     both = EXAMPLES["blocked and padded"]
     corner = both.hosting().offset_of((0, 15, 0, 0))  # in the halo of both image axes, and beyond the channels
@@ -119,10 +119,10 @@ def test_d1_the_adr_s_examples():
 
 @given(small_views)
 def test_d1_kinds_of_all_cells(d):
-    """D1: Each cell of the buffer is an element, padding, block tail or a gap; counts of the kinds are exact."""
+    """D1: Each cell of the buffer is an element, halo, block tail or a gap; counts of the kinds are exact."""
     expected = kinds(d)
     assert [cell_at(d, offset).kind for offset in range(d.allocLength())] == expected
-    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "padding", "tail", "gap")}
+    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "halo", "tail", "gap")}
 
 
 @given(strange())
@@ -130,13 +130,13 @@ def test_d1_counts_of_strange_strides(d):
     """D1: Counts of the kinds are exact, where elements share cells too."""
     expected = kinds(d)
     assert [cell_at(d, offset).kind for offset in range(d.allocLength())] == expected
-    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "padding", "tail", "gap")}
+    assert describe(d)["cells"] == {kind: expected.count(kind) for kind in ("element", "halo", "tail", "gap")}
 
 
 def test_d1_counts_are_not_given_where_they_are_unknown():
     """D1: Counts of the kinds are exact, or not given."""
     assert describe(ShapeDescriptor("int8", "c", (5000, 5000), (1, 1)))["cells"] is None
-    assert describe(ShapeDescriptor("int8", "c", (5000, 5000), (0, 1)))["cells"] == {"element": 5000, "padding": 0, "tail": 0, "gap": 0}
+    assert describe(ShapeDescriptor("int8", "c", (5000, 5000), (0, 1)))["cells"] == {"element": 5000, "halo": 0, "tail": 0, "gap": 0}
 
 
 @given(st.one_of(small_views, strange()))
@@ -253,7 +253,7 @@ def check_text(d, **options):
             assert matching
             assert word.endswith("+") == (len(matching) < len(indices))
         else:
-            assert label == {"padding": ".", "tail": "~", "gap": "-"}[cell.kind]
+            assert label == {"halo": ".", "tail": "~", "gap": "-"}[cell.kind]
     if not d.is_empty:
         assert {d.offset, d.offset_of([n - 1 for n in d.shape])} <= set(offsets)
     return start, offsets
@@ -439,7 +439,7 @@ def test_d5_kinds_are_told_apart_without_colour():
             pattern = filling.split("-")[0] if filling.startswith("url(") else "plain"
             corner = group.find(NAMESPACE + "path") is not None
             looks.setdefault(group.get("class"), set()).add((pattern, box.get("stroke-dasharray"), box.get("stroke-width"), corner))
-    assert set(looks) == {"cell element", "cell element first", "cell padding", "cell tail", "cell gap"}
+    assert set(looks) == {"cell element", "cell element first", "cell halo", "cell tail", "cell gap"}
     assert all(len(look) == 1 for look in looks.values())
     assert len(set.union(*looks.values())) == 5
     patterns = {pattern.get("id"): [child.tag for child in pattern] for pattern in root.iter(NAMESPACE + "pattern")}
@@ -654,7 +654,7 @@ def test_d12_every_dirty_cell(d, data):
     """D12: each padding cell that does not hold what it should is marked, in text before its sign, in the picture with its value."""
     x = nd.NdArray(d.astype("int8"))
     report = x.check_padding()
-    cells = [offset for offset in range(x.descriptor.allocLength()) if cell_at(d, offset).kind in ("padding", "tail")]
+    cells = [offset for offset in range(x.descriptor.allocLength()) if cell_at(d, offset).kind in ("halo", "tail")]
     assert report.cells == len(cells)
     chosen = set(data.draw(st.lists(st.sampled_from(cells), max_size=4))) if cells else set()
     for offset in chosen:
@@ -765,7 +765,7 @@ def test_d9_describe(run, tmp_path):
     padded = ("describe", "c", "3,4", "--paddings", "2,4", "--padding-offsets", "1,2")
     assert run(*padded, "--find", "2,3", "--at", "9")[1].splitlines()[-2:] == [
         "element (2, 3) is at offset 29, byte 116: cell (3, 5) of (5, 8)",
-        "at offset 9, byte 36: padding, beside the elements at (0, -1)",
+        "at offset 9, byte 36: halo, beside the elements at (0, -1)",
     ]
     assert run(*padded, "--svg", "-") == (0, PADDED.show().svg(), "")
     for more in (("--json",), ("--at", "1"), ("--find", "0,0")):
@@ -784,7 +784,7 @@ def test_d9_json(run, tmp_path):
     assert described["at"] == {"offset": 479, "byte_offset": 1916, "kind": "tail", "index": [0, 23, 4, 3]}
     assert described["plain"] == "(1,(3,8),5,4):(480,(160,1),32,8)"
     assert described["inner_blocks"] == [[1, 8]]
-    assert described["cells"] == {"element": 340, "padding": 0, "tail": 140, "gap": 0}
+    assert described["cells"] == {"element": 340, "halo": 0, "tail": 140, "gap": 0}
     assert path.exists()
 
 
@@ -803,6 +803,8 @@ def test_d9_memory(run, tmp_path):
     code, out, err = run(*padded, "--json")
     assert (code, err) == (1, "")
     assert json.loads(out)["dirty"] == [{"index": [2, 4], "offset": 14, "value": -9, "kind": "halo"}]
+    at = json.loads(run(*padded, "--json", "--at", "14")[1])
+    assert (at["at"]["kind"], at["cells"]["halo"], at["dirty"][0]["kind"]) == ("halo", 9, "halo")
     assert run(*padded, "--fill", "-9") == (1, f"{x.show(padding=-9)}\n", "")
     x.fill_padding(-9)
     path.write_bytes(bytes(x.buffer))

@@ -43,7 +43,7 @@ __all__ = [
 # Kinds of cells: the sign of one in text, what many are called, and what a legend says.
 KINDS = {
     "element": ("", "element", "element"),
-    "padding": (".", "padding", "padding (halo)"),
+    "halo": (".", "padding", "padding (halo)"),
     "tail": ("~", "block tail", "block tail"),
     "gap": ("-", "gap", "gap: no cell of this layout"),
 }
@@ -61,8 +61,8 @@ class Cell:
     ----------
     offset : int
         In elements from the start of the buffer.
-    kind : {'element', 'padding', 'tail', 'gap'}
-        An element; padding of an axis (a halo); what rounds an axis up to whole blocks; none of the layout's.
+    kind : {'element', 'halo', 'tail', 'gap'}
+        An element; padding of an axis; what rounds an axis up to whole blocks; none of the layout's.
     index : tuple of int or None
         Of the element; of padding counted from element (0, .., 0), so negative before it; None for a gap.
     """
@@ -115,7 +115,7 @@ def cell_at(descriptor: ShapeDescriptor | NdArray, offset: SupportsIndex) -> Cel
     if position is None:
         return Cell(offset, "gap", None)
     tail = any(i >= n + p for i, n, p in zip(position, descriptor.shape, descriptor.paddings, strict=True))
-    return Cell(offset, "tail" if tail else "padding", tuple(i - b for i, b in zip(position, _before(descriptor), strict=True)))
+    return Cell(offset, "tail" if tail else "halo", tuple(i - b for i, b in zip(position, _before(descriptor), strict=True)))
 
 
 def locate(descriptor: ShapeDescriptor | NdArray, index: Sequence[int]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def describe(descriptor: ShapeDescriptor | NdArray) -> dict[str, Any]:
     >>> from nd4jlike.show import describe
     >>> described = describe(ShapeDescriptor.from_tag((1, 16, 2, 2), "nChw8c"))
     >>> described["plain"], described["cells"]
-    ('(1,(2,8),2,2):(64,(32,1),16,8)', {'element': 64, 'padding': 0, 'tail': 0, 'gap': 0})
+    ('(1,(2,8),2,2):(64,(32,1),16,8)', {'element': 64, 'halo': 0, 'tail': 0, 'gap': 0})
     """
     descriptor = layout_of(descriptor)
     start, end = extent_of(descriptor)
@@ -279,7 +279,7 @@ def _counts(descriptor: ShapeDescriptor) -> dict[str, int] | None:
     counts["element"] = math.prod(descriptor.shape[axis] for axis in axes)
     padded = math.prod(descriptor.shape[axis] + descriptor.paddings[axis] for axis in axes)
     hosting = math.prod(descriptor.padded_shape[axis] for axis in axes)
-    return {"element": counts["element"], "padding": padded - counts["element"], "tail": hosting - padded, "gap": end - start - hosting}
+    return {"element": counts["element"], "halo": padded - counts["element"], "tail": hosting - padded, "gap": end - start - hosting}
 
 
 def letter_of(axis: int) -> str:

@@ -85,8 +85,8 @@ def _hole_width(hole: int) -> int:
 
 
 def _patterns(defs: Element, mark: str) -> None:
-    """Hatching for padding, dots for block tails: told apart in print and without colours."""
-    hatching = _add(defs, "pattern", {"id": f"padding-{mark}", "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"})
+    """Hatching for the halo, dots for block tails: told apart in print and without colours."""
+    hatching = _add(defs, "pattern", {"id": f"halo-{mark}", "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"})
     _add(hatching, "rect", {"width": 6, "height": 6, "fill": "#f3f4f6"})
     _add(hatching, "path", {"d": "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2", "stroke": "#8c959f", "stroke-width": 1})
     dots = _add(defs, "pattern", {"id": f"tail-{mark}", "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"})
@@ -102,7 +102,7 @@ def _name(descriptor: ShapeDescriptor) -> str:
 
 def _box(parent: Element, kind: str, first: bool, mark: str, x: float, y: float, width: float, height: float) -> None:
     """Draw the box of a cell; `kind` is shown by its filling and its border, the first element by a corner and a thick border."""
-    filling = {"element": "#eaf2fc", "padding": f"url(#padding-{mark})", "tail": f"url(#tail-{mark})", "gap": "none"}[kind]
+    filling = {"element": "#eaf2fc", "halo": f"url(#halo-{mark})", "tail": f"url(#tail-{mark})", "gap": "none"}[kind]
     attributes = {"x": x + 1, "y": y + 1, "width": width - 2, "height": height - 2, "rx": 2, "fill": filling, "stroke": "#6e7781", "stroke-width": 1}
     if kind == "gap":
         attributes["stroke-dasharray"] = "3 3"
