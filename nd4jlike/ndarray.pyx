@@ -306,6 +306,17 @@ cdef int kinds_of(object where) except -1:
     raise LayoutError(f"where is {where!r}, it must be 'all', 'halo' or 'tail'")
 
 
+cdef tuple pair_of(str name, object value, str meaning):
+    """Two integers of an argument of `__dlpack__`, or None."""
+    if value is None:
+        return None
+    try:
+        first, second = value
+        return operator.index(first), operator.index(second)
+    except (TypeError, ValueError):
+        raise LayoutError(f"{name} is {value!r}, it must be None or two integers: {meaning}") from None
+
+
 @cython.final
 @cython.no_gc_clear  # array, buffer and owner form no cycle by themselves; whoever closes one can be cleared
 cdef class NdArray(_Operators):
@@ -708,8 +719,12 @@ cdef class NdArray(_Operators):
         cdef const Layout *layout = &self.descriptor.layout
         cdef bint negative = False
         cdef int i
-        if stream is not None or dl_device not in (None, (1, 0)):
-            raise UnsupportedLayoutError(f"the memory is on the CPU, device (1, 0), which has no streams: stream={stream}, dl_device={dl_device}")
+        version = pair_of("max_version", max_version, "(major, minor)")
+        device = pair_of("dl_device", dl_device, "(type, number)")
+        if copy is not None and not isinstance(copy, (bool, np.bool_)):
+            raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
+        if stream is not None or device not in (None, (1, 0)):
+            raise UnsupportedLayoutError(f"the memory is on the CPU, device (1, 0), which has no streams: stream={stream!r}, dl_device={dl_device!r}")
         if layout.block_count:
             raise UnsupportedLayoutError(f"DLPack carries strides, not the inner blocks of {self.descriptor!r}; hand over exploded(), or reorder first")
         for i in range(layout.rank):
@@ -719,7 +734,7 @@ cdef class NdArray(_Operators):
         elif negative or self.readonly:
             what = "negative strides" if negative else "read-only memory"
             raise UnsupportedLayoutError(f"consumers of DLPack abort on negative strides and write to read-only memory; this is {what}: ask for copy=True")
-        return make_capsule(shown, shown.data(), &shown.descriptor.layout, self.descriptor.dtype, max_version is not None and max_version[0] >= 1, bool(copy))
+        return make_capsule(shown, shown.data(), &shown.descriptor.layout, self.descriptor.dtype, version is not None and version[0] >= 1, bool(copy))
 
     def __reduce_ex__(self, protocol):
         cdef const Layout *layout = &self.descriptor.layout

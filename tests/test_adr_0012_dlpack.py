@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import threading
 import weakref
 
@@ -194,6 +195,29 @@ def test_d2_refused():
         with pytest.raises(UnsupportedLayoutError):
             plain.__dlpack__(**wrong)
     assert plain.__dlpack__(dl_device=(1, 0)) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(("max_version", value) for value in ((), 1, (1,), (1, 0, 0), "10", "1.0", ("1", 0), (None, 0), (1.5, 0), {1: 0}, np.zeros(2))),
+        *(("dl_device", value) for value in ((), 1, (1,), "cpu", "10", (1, None), np.zeros(2))),
+        *(("copy", value) for value in ("never", 2, (), np.zeros(2))),
+    ],
+)
+def test_d2_malformed_arguments(name, wrong):
+    """D2: Arguments that the protocol does not have are a `LayoutError` that says what they must be."""
+    rule = {"max_version": r"two integers: \(major, minor\)", "dl_device": r"two integers: \(type, number\)", "copy": "a bool"}[name]
+    with pytest.raises(nd.LayoutError, match=f"^{name} is {re.escape(repr(wrong))}, it must be None or {rule}$"):
+        nd.zeros(3).__dlpack__(**{name: wrong})
+
+
+def test_d2_arguments_of_other_classes():
+    """D2: Arguments are what they are worth: integers and bools of NumPy, lists."""
+    x = nd.zeros(3)
+    assert name_of(x.__dlpack__(max_version=[np.int8(1), 0], dl_device=np.array([1, 0]), copy=np.False_)) == b"dltensor_versioned"
+    with pytest.raises(UnsupportedLayoutError, match=r"stream='s', dl_device=None"):
+        x.__dlpack__(stream="s")
 
 
 @pytest.mark.parametrize(
