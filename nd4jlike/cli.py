@@ -112,8 +112,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
-    except MemoryError:
-        return _complain("not enough memory", BAD_INPUT)
+    except MemoryError as error:
+        return _complain(": ".join(filter(None, ["not enough memory", str(error)])), BAD_INPUT)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except Nd4jLikeError as error:
@@ -192,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--paddings", type=_integers, metavar="P,..", help="elements of padding along each axis, both sides together")
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
-    describe.add_argument("--at", type=int, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
+    describe.add_argument("--at", type=_integer, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
     describe.add_argument("--memory", metavar="FILE", help="mark padding that is dirty in these raw bytes of the whole buffer, and end with 1 if any is")
     describe.add_argument("--fill", type=_number, default=0, metavar="VALUE", help="what clean padding holds (default: %(default)s)")
     describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
@@ -244,6 +244,13 @@ def _integers(text: str) -> tuple[int, ...]:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"integers separated by commas are needed: {text!r}") from None
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"an integer is needed: {text!r}") from None
 
 
 def _number(text: str) -> float:

@@ -831,7 +831,7 @@ def test_d9_memory(run, tmp_path):
         (("--find", "0,1"), "index (0, 1) is outside the shape"),
         (("--at", "480"), "offset 480 is outside the buffer of 480 cells"),
         (("--at", "-1"), "offset -1 is outside the buffer of 480 cells"),
-        (("--at", "x"), "invalid int value: 'x'"),
+        (("--at", "x"), "an integer is needed: 'x'"),
     ],
     ids=" ".join,
 )

@@ -141,6 +141,7 @@ def test_d9_bad_models(run, tmp_path, reference):
         ((), "the following arguments are required: COMMAND"),
         (("dance",), "invalid choice: 'dance'"),
         (("verify",), "the following arguments are required: MODEL"),
+        (("describe", "c", "2,3", "--at", "1.5"), "an integer is needed: '1.5'"),
         (("verify", "MODEL", "--runs", "0"), "an integer of 1 or more is needed: '0'"),
         (("verify", "MODEL", "--seed", "-1"), "an integer of 0 or more is needed: '-1'"),
         (("verify", "MODEL", "--threads", "many"), "an integer of 1 or more is needed: 'many'"),
@@ -187,6 +188,17 @@ def test_d9_interrupted(run, model, monkeypatch):
 
     monkeypatch.setattr(engine, "verify", interrupt)
     assert run("verify", model) == (130, "", "nd4jlike: interrupted\n")
+
+
+@pytest.mark.parametrize(("words", "said"), [((), "not enough memory"), (("cannot allocate 7 bytes",), "not enough memory: cannot allocate 7 bytes")])
+def test_d9_memory_that_is_not_there(words, said, run, model, monkeypatch):
+    """D9: errors are one line on standard error: memory that could not be had too, and how much."""
+
+    def fails(*_, **__):
+        raise MemoryError(*words)
+
+    monkeypatch.setattr(engine, "verify", fails)
+    assert run("verify", model) == (2, "", f"nd4jlike: {said}\n")
 
 
 def supervised(program):
