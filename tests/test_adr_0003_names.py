@@ -31,7 +31,7 @@ FLOORS = (
     ("reorder",),
     ("quantization", "geometry", "layer_arguments", "layer_caches", "pixels", "launches", "single_calls", "depthwise", "backward"),
     ("adapters", "show"),
-    ("interpreters", "peers", "verify", "bench", "cli", "__main__"),
+    ("layer_models", "interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )
 # A layout shows itself: `ShapeDescriptor.show` imports what draws it when it is called; a stub names what it gives (ADR 0011).
 UPWARD = {("descriptor", "show"), ("ndarray", "show")}
