@@ -53,6 +53,34 @@ WORD const vi32 *apart_add(
     return weights;
 }
 
+/* Three rows of inputs, at the first tap of an output; one outside the image is zero points, without steps. */
+typedef struct {
+    const int8_t *at[3];
+    ptrdiff_t steps[3], moves[3], aparts[3];
+} ApartRows;
+
+/* The same of 3x3, all of whose columns are there; the second output is `more` outputs beyond the first. */
+WORD void apart_three(const ApartRows *three, ptrdiff_t more, const vi32 *weights, ptrdiff_t stored, vbytes offset, vi32 *sums, const int kind)
+{
+#pragma GCC unroll 3
+    for (int cell = 0; cell < 3; cell++)
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            vi32 cells[QUADS];
+            vbytes rows[GROUP];
+#pragma GCC unroll 4
+            for (int tap = 0; tap < GROUP; tap++) {
+                const int at = cell == 2 ? 8 : cell * GROUP + tap, row = at / 3;
+                const int8_t *x = three->at[row] + (i ? more * three->moves[row] : 0) + at % 3 * three->steps[row];
+                rows[tap] = part_bytes(x, 0, x + three->aparts[row], stored, kind) ^ offset;
+            }
+            quads_of(cells, rows[0], rows[1], rows[2], rows[3]);
+#pragma GCC unroll 4
+            for (int quad = 0; quad < QUADS; quad++)
+                sums[quad * 2 + i] = dot_cells(sums[quad * 2 + i], cells[quad], weights[cell * QUADS + quad]);
+        }
+}
+
 /* Bits of the columns, counted from `left`, that a part has. */
 WORD uint64_t apart_columns(const PairsStrip *strip, ptrdiff_t part, ptrdiff_t left)
 {
@@ -117,6 +145,7 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
     const ptrdiff_t columns = strip->columns, stride = strip->stride, from = strip->from, to = strip->to, y_apart = strip->y_apart, apart = strip->x_apart;
     const ptrdiff_t move = strip->y_column, stored = least(strip->stored, VECTOR_BYTES), all = strip->cells * GROUP;
     const ptrdiff_t whole_cells = down * across % GROUP == 1 ? all - GROUP : all, rest = strip->wide ? strip->cells * QUADS : 0;
+    const int square = across == 3 && down == 3 && !rest;
     const vi32 *const block = strip->block;
     const vbytes offset = splat_i8(INPUT_OFFSET ^ strip->flip);
     ptrdiff_t taps[APART_TAPS], beside[APART_TAPS];
@@ -129,17 +158,30 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
         const int whole = top >= strip->first_row && top + down <= strip->end_row;
         const int8_t *x = strip->x + top * strip->x_row;
         int8_t *at_y = y;
+        ApartRows three;
+        for (int i = 0; i < 3 && square; i++) {
+            const int exists = top + i >= strip->first_row && top + i < strip->end_row;
+            three.at[i] = exists ? x + i * strip->x_row : strip->blank;
+            three.steps[i] = exists ? strip->x_column : 0;
+            three.moves[i] = exists ? step : 0;
+            three.aparts[i] = exists ? apart : 0;
+        }
         for (ptrdiff_t column = 0, left = 0; column < columns; column += 2) {
             vi32 sums[2 * QUADS];
             vbytes bytes[2];
             Apart two;
             const ptrdiff_t more = column + 1 < columns ? 1 : 0;
+            const int inside = square && left >= from && left + more * stride + across <= to;
 #pragma GCC unroll 2
             for (int i = 0; i < 2; i++) {
                 two.x[i] = x;
                 two.taps[i] = taps;
                 two.apart[i] = apart;
-                if (!whole || left < from || left + across > to) {
+                if (i && !more) {
+                    two.x[i] = two.x[0];
+                    two.taps[i] = two.taps[0];
+                    two.apart[i] = two.apart[0];
+                } else if (!inside && (!whole || left < from || left + across > to)) {
                     if (kind == HALVES) {
                         apart_inputs(strip, top, left, inputs[i]);
                         two.x[i] = (const int8_t *)inputs[i];
@@ -156,8 +198,13 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
 #pragma GCC unroll 8
             for (int i = 0; i < 2 * QUADS; i++)
                 sums[i] = block[QUADS * PAIRS_BIAS + i / 2];
-            const vi32 *weights = apart_add(&two, 0, whole_cells, block + QUADS * PAIRS_CONSTANTS, rest, stored, offset, sums, 0, kind);
-            apart_add(&two, whole_cells, all, weights, rest, stored, offset, sums, 1, kind);
+            const vi32 *weights = block + QUADS * PAIRS_CONSTANTS;
+            if (inside)
+                apart_three(&three, more, weights, stored, offset, sums, kind);
+            else {
+                weights = apart_add(&two, 0, whole_cells, weights, rest, stored, offset, sums, 0, kind);
+                apart_add(&two, whole_cells, all, weights, rest, stored, offset, sums, 1, kind);
+            }
             if (rescaling == OTHERWISE) {
                 /* Of its own: what a function is given is in memory. */
                 vi32 given[2 * QUADS];
@@ -176,6 +223,8 @@ WORD void apart_strip(const PairsStrip *strip, ptrdiff_t count, int rescaling, c
                 for (int i = 0; i < 2; i++)
                     bytes[i] = pairs_bytes(strip, low_words(sums[i], sums[2 + i]), low_words(sums[4 + i], sums[6 + i]));
             }
+            for (int i = 0; i < 3 && square; i++)
+                three.at[i] += 2 * three.moves[i];
             pairs_clamp(strip, bytes, 2);
 #pragma GCC unroll 2
             for (int i = 0; i < 2; i++, at_y += move) {
