@@ -868,7 +868,7 @@ def test_d9_bad_shapes_of_an_input_descriptor(shape):
 
 
 def test_d10_halo_is_what_the_windows_reach():
-    """D10: `input_descriptor` has channels fastest; where the kernel reads a halo, it has what the windows reach on each side, no more; else none."""
+    """D10: `input_descriptor` has channels fastest; where the kernel reads a halo, it has what the windows reach on each side, no more."""
     found = {}
     for data_format in ("NHWC", "NCHW"):
         h, w, c = (1, 2, 3) if data_format == "NHWC" else (2, 3, 1)
@@ -1378,3 +1378,30 @@ def test_d24_neither_halo_nor_scratch_grows(isa, kind, data_format):
         said.append(plan.explain(shape).splitlines())
     assert "window    9x9, of which 1x1 reach the image, 64 channels" in said[1][2]
     assert said[0][-1] == said[1][-1]
+
+
+@every_isa
+@pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int16"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("kernel", [(3, 3), (4, 2), (1, 5), (5, 1)], ids=str)
+def test_d25_huge_steps_and_padding(isa, kind, data_format, kernel):
+    """D25: However large steps and padding are, what lies between the inputs of neighbouring outputs takes no scratch."""
+    quantization = nd.Quantization((1.0, 0), 1.0, None) if kind.startswith("int") else None
+    rng = np.random.default_rng(7)
+    for channels, size in ((1, (5, 5)), (3, (5, 6)), (16, (5, 5)), (1, (7, 1)), (2, (1, 9))):
+        x = rng.integers(-4, 5, (1, *size, channels)).astype(kind)
+        weights = rng.integers(-4, 5, (*kernel, channels, 1)).astype("int8" if quantization else kind)
+        rows, columns = min(kernel[0], size[0]), min(kernel[1], size[1])
+        corner = (x[:, :rows, :columns].astype(int) * weights[:rows, :columns, :, 0].astype(int)).sum((1, 2))
+        for step in (2**10, 2**20, 2**28, 2**29, 2**30 - 1):
+            how = {"stride": step, "padding": ((step, step), (step, step)), "data_format": data_format, "isa": isa, "dtype": kind}
+            plan = nd.DepthwiseConv2d(weights, quantization=quantization, **how)
+            values = x if data_format == "NHWC" else x.transpose(0, 3, 1, 2)
+            scratch = next(line for line in plan.explain(values.shape).splitlines() if "of scratch" in line)
+            assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+            got = np.asarray(plan(np.ascontiguousarray(values)))
+            got = got if data_format == "NHWC" else got.transpose(0, 2, 3, 1)
+            # The output in the middle begins where the image does, all others are beside it.
+            assert np.array_equal(got[:, 1, 1], corner)
+            got[:, 1, 1] = 0
+            assert not got.any()

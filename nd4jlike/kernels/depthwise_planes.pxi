@@ -42,6 +42,8 @@ cdef enum:
     PLANE_TAPS = 16
     # Of a row that is staged, at most.
     STAGED_TAPS = 64
+    # Scratch for a few rows, at most: what huge steps leave out would be most of more.
+    LARGEST_STAGE = 16 << 20
     PLANE_STRIDES = 2
     # Pieces of a row that are cut at a time, and those of them with masks.
     PIECES = 32
@@ -92,11 +94,26 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     return pixels * channels if pixels > 2 or (pixels == 2 and channels * FOLD_PAYS <= LANES) else 0
 
 
+cdef bint has_small_stage(const Problem *problem) noexcept nogil:
+    """Whether the least that is staged (prepare_stage) is not too large; in numbers that hold any product of sizes."""
+    cdef double columns = min(problem.out_width, STAGED_COLUMNS) + 2 * LANES + (problem.kernel_width - 1) * problem.dilation_width // problem.stride_width
+    cdef double rows = rows_below(problem, STAGED_ROWS)
+    cdef double steps = min(problem.stride_width, problem.kernel_width) + (problem.stride_width if problem.element != FLOAT32 else 0)
+    return rows * columns * steps * 4 <= LARGEST_STAGE
+
+
 cdef bint in_planes(const Problem *problem) noexcept nogil:
-    return mixed_lanes(problem) or (
+    cdef Problem row
+    if mixed_lanes(problem):
+        return True
+    if is_column(problem):
+        row = laid_down(problem, 0, problem.out_height)
+        if not has_small_stage(&row):
+            return False
+    return (
         problem.element != FLOAT64
         and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
-        and problem.kernel_width <= STAGED_TAPS
+        and problem.kernel_width <= STAGED_TAPS and (in_strips(problem) or is_column(problem) or by_rows(problem) or has_small_stage(problem))
     )
 
 
