@@ -265,14 +265,14 @@ def test_d12_lines_through_many_sums(isa, rounding):
 @every_rounding
 def test_d12_results_far_beyond_the_clamp(isa, rounding):
     """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
-    for value in (-128, 127):
+    for value, channels in itertools.product((-128, 127), (160, 24, 8)):
         for width in (1, 2, 9):
-            x = np.full((1, 3, width, 160), value, np.int8)
+            x = np.full((1, 3, width, channels), value, np.int8)
             x[:, 1, width // 2] = -1 - value
-            weights = np.full((3, 3, 160, 1), 127, np.int8)
+            weights = np.full((3, 3, channels, 1), 127, np.int8)
             weights[..., 1::2, :] = -127
             # 9 * 127 * 255 times these is below and above what 16 bits hold.
-            for effective in (0.03, 0.1096, 0.1124, 0.19):
+            for effective in (0.03, 0.1096, 0.1124, 0.19, 0.39):
                 for stride, zero_point in itertools.product((1, 2), (-128, -3)):
                     q = nd.Quantization((effective, -128), 1.0, (1.0, zero_point))
                     got = nd.depthwise_conv2d(x, weights, stride=stride, quantization=q, rounding=rounding, isa=isa)

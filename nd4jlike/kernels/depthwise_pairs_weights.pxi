@@ -136,7 +136,7 @@ cdef void pack_pairs(
                     if job.wide:
                         put_weights(cell + QUADS * job.entries * job.rows * LANES, LANES, rest[0], rest[1], rest[2], rest[3])
                     cell += CELL_PLANES * pitch
-            lines[lane] = below[lane] = Fit(0, 12582912, 0)
+            lines[lane] = below[lane] = Fit(0, 12582912, 0, 0)
             if channel < 0:
                 continue
             folded = bias[channel] if bias != NULL else 0
@@ -175,7 +175,7 @@ cdef void pack_pairs(
                 elif job.spread and job.flat:
                     place = channel
                 if not fitted[place]:
-                    fitted[place] = fit_lines(&known[place], &known_below[place], problem, w, shift, scale, least, largest, split)
+                    fitted[place] = fit_lines(&known[place], &known_below[place], problem, w, shift, scale, least, largest, split, MAX_RESULT)
                 if fitted[place] == 0:
                     split = False
                 if fitted[place] != 1:
@@ -205,7 +205,7 @@ cdef void pack_pairs(
         for lane in range(VECTOR_BYTES):
             vectors = block + lane
             if how == BY_SPLIT:
-                (<float *> vectors)[QUADS * PAIRS_ZERO * LANES] = 8388608 + lines[lane].shift
+                (<float *> vectors)[QUADS * PAIRS_ZERO * LANES] = 8388608 + lines[lane].shift + lines[lane].first
                 (<float *> vectors)[QUADS * PAIRS_MOVED * LANES] = below[lane].shift - lines[lane].shift
                 (<float *> vectors)[QUADS * PAIRS_BELOW * LANES] = below[lane].offset
             else:
