@@ -5,9 +5,8 @@ cdef enum:
     BOUNDS = 256
     # Scales that are tried for a line: the next ones on both sides.
     FIT_TRIALS = 13
-    # Results before the clamp that 16 bits hold, whatever the zero point; and the mantissa of a float32.
+    # Results before the clamp that 16 bits hold, whatever the zero point.
     MAX_RESULT = 32000
-    MAX_WIDE_RESULT = 1 << 21
     # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
     FLOAT_BITS = 0x4B000000
 

@@ -323,11 +323,9 @@ cdef void pack_quads(
         if by_line and (lane == channel or not job.flat):
             count = fit_lines(
                 &lines[channel], &below[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift,
-                (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest, problem.rounding == 0,
-                MAX_WIDE_RESULT if problem.rounding == 0 else MAX_RESULT)
+                (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest, problem.rounding == 0, MAX_RESULT)
             by_line = count > 0
-            # Those who know two lines know results of more than 16 bits, too.
-            split = split or count > 1 or max(-least, largest) * (<float *> vectors)[QUADS * QUADS_SCALE * LANES] > MAX_RESULT
+            split = split or count > 1
     job.rescaling = SPLIT if by_line and split else LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
     for lane in range(job.blocks * VECTOR_BYTES if by_line else 0):
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES
