@@ -42,9 +42,9 @@ cdef long long first_in_range(long long step, long long modulus, long long low, 
 
 cdef bint fit_line(
     Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long bottom, int first,
-    int trials, double most,
+    int trials,
 ) noexcept nogil:
-    """Whether a line gives the results of all sums from least to largest, between the bounds; no sum is less than `bottom`, no result more than `most`.
+    """Whether a line gives the results of all sums from least to largest, between the bounds; no sum is less than `bottom`.
 
     Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change. Trials are of scales nearby."""
     cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
@@ -57,7 +57,7 @@ cdef bint fit_line(
     if not FUSED or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.4:
         return False
     # A float32 holds no larger sum: the rule would take its steps elsewhere.
-    if max(-least, largest) * scale > most or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
+    if max(-least, largest) * scale > MAX_RESULT or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
         return False
     for n in range(problem.quantized_min + 1 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
         # Either rule takes its step less than a sum before.
@@ -130,13 +130,12 @@ cdef bint fit_line(
 
 cdef bint fit_split(
     Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long first,
-    double most,
 ) noexcept nogil:
     """Whether two lines of one scale do, one for the sums below `first`."""
     cdef int trial
     for trial in range(FIT_TRIALS if least < first <= largest else 0):
-        if fit_line(above, problem, multiplier, shift, float_scale, first, largest, least, trial, trial + 1, most):
-            if fit_line(below, problem, multiplier, shift, float_scale, least, first - 1, least, trial, trial + 1, most):
+        if fit_line(above, problem, multiplier, shift, float_scale, first, largest, least, trial, trial + 1):
+            if fit_line(below, problem, multiplier, shift, float_scale, least, first - 1, least, trial, trial + 1):
                 above.first = <int> first
                 return True
     return False
@@ -151,21 +150,20 @@ cdef long long middle_of(const Problem *problem, double scale, long long least, 
 
 cdef int fit_lines(
     Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, bint splits,
-    double most,
 ) noexcept nogil:
     """How many lines give the results of all sums: one, `above` and `below` alike, or, where it `splits`, two; 0: no line does.
 
-    `float_scale`: the scale of either rounding as a float32. `most`: as fit_line."""
+    `float_scale`: the scale of either rounding as a float32."""
     # Where both signs round half away from zero, no line goes through all.
     cdef bint signs = problem.rounding == 0 and problem.output_zero_point > -128
     above.first = below.first = 0
-    if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest, 0, most):
+    if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest, 0):
         return 2
-    if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS, most):
+    if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS):
         below[0] = above[0]
         return 1
     # Half of the steps are easier to fit.
     if splits and not signs and float_scale > 0 and fit_split(
-            above, below, problem, multiplier, shift, float_scale, least, largest, middle_of(problem, float_scale, least, largest), most):
+            above, below, problem, multiplier, shift, float_scale, least, largest, middle_of(problem, float_scale, least, largest)):
         return 2
     return 0
