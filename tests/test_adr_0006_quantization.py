@@ -288,7 +288,7 @@ WAYS = [(64, 1, (3, 3)), (96, 1, (3, 3)), (72, 1, (5, 5)), (24, 1, (3, 3)), (5, 
 @every_rounding
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_d12_sums_of_one_sign_and_of_one_value(isa, rounding, way):
-    """D12: Either rounding may be a straight line, or two that meet at zero, rounded once."""
+    """D12: Either rounding may be a straight line, or two that meet, rounded once"""
     channels, multiplier, kernel = way
     outputs = channels * multiplier
     for zero_point, activation in itertools.product((-128, -5, 90), (None, "relu", "relu_n1_to_1")):
@@ -304,6 +304,23 @@ def test_d12_sums_of_one_sign_and_of_one_value(isa, rounding, way):
         got = nd.depthwise_conv2d(x, weights, bias, quantization=q, rounding=rounding, activation=activation, isa=isa)
         padding = tuple(same_padding(n, k, 1, 1) for n, k in zip((7, 13), kernel, strict=True))
         assert_equal(got, x, weights, bias, q, rounding, activation, padding=padding)
+
+
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_d12_sums_that_wrap_around(isa, rounding, way):
+    """D12: `rounding="tflite"` may be computed in float32 where every shift is to the right and no sum reaches 2**30."""
+    channels, multiplier, kernel = way
+    padding = tuple(same_padding(n, k, 1, 1) for n, k in zip((5, 8), kernel, strict=True))
+    for value, bias in ((127, 2**31 - 1), (-128, -(2**31)), (127, -(2**31)), (127, 2**30 - 100), (-128, 100 - 2**30)):
+        x, weights = np.full((1, 5, 8, channels), value, np.int8), np.full((*kernel, channels, multiplier), 127, np.int8)
+        # Such sums have results of 16 bits under the smaller scale, of more under the larger one.
+        for effective, zero_point in itertools.product((5e-6, 1e-4), (-128, 7)):
+            q = nd.Quantization((effective, 0), 1.0, (1.0, zero_point))
+            biases = np.full(channels * multiplier, bias, np.int32)
+            got = nd.depthwise_conv2d(x, weights, biases, quantization=q, rounding=rounding, isa=isa)
+            assert_equal(got, x, weights, biases, q, rounding, padding=padding)
 
 
 def test_d5_the_first_rounding_moves_what_the_second_sees():

@@ -56,6 +56,9 @@ cdef bint fit_line(
     cdef float candidate
     if not FUSED or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.4:
         return False
+    # Beyond int32 sums wrap around.
+    if max(-least, largest) >= 1 << 30:
+        return False
     # A float32 holds no larger sum: the rule would take its steps elsewhere.
     if max(-least, largest) * scale > MAX_RESULT or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
         return False

@@ -331,7 +331,7 @@ cdef void pack_quads(
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES
         channel = quads_channel(job, lane)
         line = &lines[max(channel, 0)]
-        vectors[QUADS * QUADS_BIAS * LANES] = wrapping_add(vectors[QUADS * QUADS_BIAS * LANES], FLOAT_BITS + line.shift)
+        vectors[QUADS * QUADS_BIAS * LANES] = wrapping_add(wrapping_add(vectors[QUADS * QUADS_BIAS * LANES], FLOAT_BITS), line.shift)
         (<float *> vectors)[QUADS * QUADS_SCALE * LANES] = line.scale
         (<float *> vectors)[QUADS * QUADS_STEP * LANES] = line.offset
         if split:
