@@ -272,7 +272,7 @@ def test_d12_results_far_beyond_the_clamp(isa, rounding):
             weights = np.full((3, 3, channels, 1), 127, np.int8)
             weights[..., 1::2, :] = -127
             # 9 * 127 * 255 times these is below and above what 16 bits hold.
-            for effective in (0.03, 0.1096, 0.1124, 0.19, 0.39):
+            for effective in (0.03, 0.1096, 0.1124, 0.19, 0.39, 0.62, 0.97):
                 for stride, zero_point in itertools.product((1, 2), (-128, -3)):
                     q = nd.Quantization((effective, -128), 1.0, (1.0, zero_point))
                     got = nd.depthwise_conv2d(x, weights, stride=stride, quantization=q, rounding=rounding, isa=isa)
@@ -288,7 +288,7 @@ WAYS = [(64, 1, (3, 3)), (96, 1, (3, 3)), (72, 1, (5, 5)), (24, 1, (3, 3)), (5, 
 @every_rounding
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_d12_sums_of_one_sign_and_of_one_value(isa, rounding, way):
-    """D12: Either rounding may be a straight line, or two that meet, rounded once"""
+    """D12: Either rounding may be a straight line, or two that meet, rounded once."""
     channels, multiplier, kernel = way
     outputs = channels * multiplier
     for zero_point, activation in itertools.product((-128, -5, 90), (None, "relu", "relu_n1_to_1")):

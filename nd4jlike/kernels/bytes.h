@@ -545,9 +545,11 @@ WORD vi32 bits_on_two_lines(vi32 sum, vf32 scale, vf32 offset, vf32 zero, vf32 m
 /* On a scale: the offset takes out 2**23 times it, exactly, what remains is the product, and this is added to it, -128 in it. Lanes below 0 are off: a
  * clamp hides them. */
 WORD float scale_bits(void) { return 12582912.0f - 128; }
+/* The results that such bits are. */
+WORD vi32 whole_of_bits(vi32 bits) { return bits - (vi32)splat_f32(12582912.0f); }
 #if VECTOR_BYTES != 64
 /* The low words of a and of b, which 16 bits hold; and from the bytes of two such vectors, narrowed, to four of each quad. */
-WORD vi16 low_words(vi32 a, vi32 b) { return pack_i32(a - (vi32)splat_f32(12582912.0f), b - (vi32)splat_f32(12582912.0f)); }
+WORD vi16 low_words(vi32 a, vi32 b) { return pack_i32(whole_of_bits(a), whole_of_bits(b)); }
 WORD vbytes in_fours(vbytes value) { return value; }
 #endif
 

@@ -40,4 +40,5 @@ cdef extern from "bytes.h" nogil:
     vi32 bits_on_line(vi32 sum, vf32 scale, vf32 offset)
     vi32 bits_on_two_lines(vi32 sum, vf32 scale, vf32 offset, vf32 zero, vf32 moved, vf32 lower)
     float scale_bits()
+    vi32 whole_of_bits(vi32 bits)
     vbytes channels_of(vi16 first, vi16 second, vi16 zero_point, vbytes low, vbytes high, vbytes order)

@@ -5,8 +5,9 @@ cdef enum:
     BOUNDS = 256
     # Scales that are tried for a line: the next ones on both sides.
     FIT_TRIALS = 13
-    # Results before the clamp that 16 bits hold, whatever the zero point.
+    # Results before the clamp that 16 bits hold, whatever the zero point; and the mantissa of a float32.
     MAX_RESULT = 32000
+    MAX_WIDE_RESULT = 1 << 21
     # What is added to a sum to make it the bits of a float32, 2**23 plus the sum.
     FLOAT_BITS = 0x4B000000
 
@@ -42,9 +43,9 @@ cdef long long first_in_range(long long step, long long modulus, long long low, 
 
 cdef bint fit_line(
     Fit *line, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long bottom, int first,
-    int trials,
+    int trials, double most,
 ) noexcept nogil:
-    """Whether a line gives the results of all sums from least to largest, between the bounds; no sum is less than `bottom`.
+    """Whether a line gives the results of all sums from least to largest, between the bounds; no sum is less than `bottom`, no result more than `most`.
 
     Results grow with the sum, on the line as in the rule: so it is enough to look at the sums where they change. Trials are of scales nearby."""
     cdef double scale = multiplier / <double> (1LL << 31) / <double> (1LL << max(-shift, 0)) if problem.rounding == 0 else float_scale
@@ -54,13 +55,13 @@ cdef bint fit_line(
     cdef long long total, units, modulus, step, start, i, lowest, highest
     cdef int n, count = 0, trial, exponent
     cdef float candidate
-    if not FUSED or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 0.4:
+    if not FUSED or (problem.rounding == 0 and shift > 0) or largest - least > 1 << 22 or not 1e-6 < scale < 1:
         return False
     # Beyond int32 sums wrap around.
     if max(-least, largest) >= 1 << 30:
         return False
     # A float32 holds no larger sum: the rule would take its steps elsewhere.
-    if max(-least, largest) * scale > MAX_RESULT or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
+    if max(-least, largest) * scale > most or (problem.rounding == 1 and max(-least, largest) >= 1 << 24):
         return False
     for n in range(problem.quantized_min + 1 - problem.output_zero_point, problem.quantized_max - problem.output_zero_point + 1):
         # Either rule takes its step less than a sum before.
@@ -128,17 +129,18 @@ cdef bint fit_line(
     if (highest - (start + i) * step) % modulus < 0:
         total -= 1
     line.offset = <float> (12582912 + problem.output_zero_point + total)
-    return total * modulus >= units and 12582912 + total > 1 << 23
+    return total * modulus >= units
 
 
 cdef bint fit_split(
     Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, long long first,
+    double most,
 ) noexcept nogil:
     """Whether two lines of one scale do, one for the sums below `first`."""
     cdef int trial
     for trial in range(FIT_TRIALS if least < first <= largest else 0):
-        if fit_line(above, problem, multiplier, shift, float_scale, first, largest, least, trial, trial + 1):
-            if fit_line(below, problem, multiplier, shift, float_scale, least, first - 1, least, trial, trial + 1):
+        if fit_line(above, problem, multiplier, shift, float_scale, first, largest, least, trial, trial + 1, most):
+            if fit_line(below, problem, multiplier, shift, float_scale, least, first - 1, least, trial, trial + 1, most):
                 above.first = <int> first
                 return True
     return False
@@ -153,20 +155,21 @@ cdef long long middle_of(const Problem *problem, double scale, long long least, 
 
 cdef int fit_lines(
     Fit *above, Fit *below, const Problem *problem, int multiplier, int shift, float float_scale, long long least, long long largest, bint splits,
+    double most,
 ) noexcept nogil:
     """How many lines give the results of all sums: one, `above` and `below` alike, or, where it `splits`, two; 0: no line does.
 
-    `float_scale`: the scale of either rounding as a float32."""
+    `float_scale`: the scale of either rounding as a float32. `most`: as fit_line."""
     # Where both signs round half away from zero, no line goes through all.
     cdef bint signs = problem.rounding == 0 and problem.output_zero_point > -128
     above.first = below.first = 0
-    if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest, 0):
+    if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest, 0, most):
         return 2
-    if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS):
+    if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS, most):
         below[0] = above[0]
         return 1
     # Half of the steps are easier to fit.
     if splits and not signs and float_scale > 0 and fit_split(
-            above, below, problem, multiplier, shift, float_scale, least, largest, middle_of(problem, float_scale, least, largest)):
+            above, below, problem, multiplier, shift, float_scale, least, largest, middle_of(problem, float_scale, least, largest), most):
         return 2
     return 0

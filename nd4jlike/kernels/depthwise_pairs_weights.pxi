@@ -175,7 +175,7 @@ cdef void pack_pairs(
                 elif job.spread and job.flat:
                     place = channel
                 if not fitted[place]:
-                    fitted[place] = fit_lines(&known[place], &known_below[place], problem, w, shift, scale, least, largest, split)
+                    fitted[place] = fit_lines(&known[place], &known_below[place], problem, w, shift, scale, least, largest, split, MAX_RESULT)
                 if fitted[place] == 0:
                     split = False
                 if fitted[place] != 1:

@@ -323,9 +323,11 @@ cdef void pack_quads(
         if by_line and (lane == channel or not job.flat):
             count = fit_lines(
                 &lines[channel], &below[channel], problem, vectors[QUADS * QUADS_MULTIPLIER * LANES], shift,
-                (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest, problem.rounding == 0)
+                (<float *> vectors)[QUADS * QUADS_SCALE * LANES], least, largest, problem.rounding == 0,
+                MAX_WIDE_RESULT if problem.rounding == 0 else MAX_RESULT)
             by_line = count > 0
-            split = split or count > 1
+            # Those who know two lines know results of more than 16 bits, too.
+            split = split or count > 1 or max(-least, largest) * (<float *> vectors)[QUADS * QUADS_SCALE * LANES] > MAX_RESULT
     job.rescaling = SPLIT if by_line and split else LINE if by_line else (SMALL if small else ONCE) if problem.rounding == 1 else PLAIN if plain else TWICE
     for lane in range(job.blocks * VECTOR_BYTES if by_line else 0):
         vectors = <int *> (packed + job.weights) + (lane // VECTOR_BYTES * job.block_vectors + lane % VECTOR_BYTES // LANES) * LANES + lane % LANES
@@ -450,6 +452,15 @@ cdef inline void rescale(vi32 *sums, const vf32 *constants, vf32 *worst, const i
             sums[i] = round_twice(sums[i], scale, step, worst)
 
 
+cdef inline vi16 words_of(vi32 sums, vi32 next_sums, const int rescaling) noexcept nogil:
+    """Two vectors of rescaled sums, narrowed: the bits of a line's results fit."""
+    if rescaling == LINE:
+        return low_words(sums, next_sums)
+    if rescaling == SPLIT:
+        return pack_i32(whole_of_bits(sums), whole_of_bits(next_sums))
+    return pack_i32(sums, next_sums)
+
+
 cdef inline void pair_of_rows(
     const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *above, vi16 *below,
     const int rows, const int columns, const int rescaling, const int picks,
@@ -461,20 +472,19 @@ cdef inline void pair_of_rows(
     cdef vi32 lower_next[WIDE_COLUMNS]
     cdef vi16 exact[WIDE_COLUMNS]
     cdef const vf32 *constants = <const vf32 *> block
-    cdef bint bits = rescaling == LINE or rescaling == SPLIT
     cdef vf32 worst = splat_f32(0)
     cdef int i
-    if bits or rescaling == SMALL or rescaling == PLAIN:
+    if rescaling == LINE or rescaling == SPLIT or rescaling == SMALL or rescaling == PLAIN:
         add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns, picks)
         rescale(upper, constants, &worst, columns, rescaling)
         rescale(upper_next, constants + 1, &worst, columns, rescaling)
         for i in range(columns):
-            above[i] = low_words(upper[i], upper_next[i]) if bits else pack_i32(upper[i], upper_next[i])
+            above[i] = words_of(upper[i], upper_next[i], rescaling)
         if rows == 2:
             rescale(lower, constants, &worst, columns, rescaling)
             rescale(lower_next, constants + 1, &worst, columns, rescaling)
             for i in range(columns):
-                below[i] = low_words(lower[i], lower_next[i]) if bits else pack_i32(lower[i], lower_next[i])
+                below[i] = words_of(lower[i], lower_next[i], rescaling)
         if rescaling != PLAIN or not near_a_tie(worst):
             return
     exact_pair(job, block, weights, cells, cell_step, exact, columns)
@@ -493,7 +503,10 @@ cdef inline void store_row(
     cdef vbytes bytes[WIDE_COLUMNS]
     cdef Py_ssize_t y_step = strip.y_step, room_step = strip.room_step
     cdef int i
-    if rescaling == LINE or rescaling == SPLIT:
+    if rescaling == SPLIT:
+        for i in range(columns):
+            bytes[i] = changed(in_order(clamp_i8(pack_i16(first[i], second[i]), strip.low, strip.high), strip.order), strip.flip)
+    elif rescaling == LINE:
         for i in range(columns):
             bytes[i] = changed(clamp_i8(in_order(in_fours(pack_i16(first[i], second[i])), strip.order), strip.low, strip.high), strip.flip)
     else:
