@@ -323,6 +323,24 @@ def test_d12_sums_that_wrap_around(isa, rounding, way):
             assert_equal(got, x, weights, biases, q, rounding, padding=padding)
 
 
+@every_isa
+@every_rounding
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_d12_a_channel_with_large_sums_beside_others(isa, rounding, way):
+    """D12: Either rounding may be a straight line, or two that meet, rounded once."""
+    channels, multiplier, kernel = way
+    outputs = channels * multiplier
+    x, weights = integers((1, 12, 14, channels), 5), np.ones((*kernel, channels, multiplier), np.int8)
+    padding = tuple(same_padding(n, k, 1, 1) for n, k in zip((12, 14), kernel, strict=True))
+    for large, first in itertools.product((8_388_500, 8_700_000, 9_000_000, 25_000_000, -9_000_000), (0, outputs // 2)):
+        for effective in (5.28372e-06, 7e-4):
+            bias = np.zeros(outputs, np.int32)
+            bias[first] = large
+            q = nd.Quantization((1.0, 0), effective, (1.0, -36))
+            got = nd.depthwise_conv2d(x, weights, bias, quantization=q, rounding=rounding, isa=isa)
+            assert_equal(got, x, weights, bias, q, rounding, padding=padding)
+
+
 def test_d5_the_first_rounding_moves_what_the_second_sees():
     """D5: rounding division by a power of two, one half going away from zero; add the output zero point; clamp."""
     # 4 * 0.369 is 1.477; the high multiply makes 2.95 a 3, and half of that is a tie.

@@ -15,7 +15,7 @@ cdef extern from "math.h" nogil:
     float rintf(float value)
     float nextafterf(float value, float to)
 
-# round(scale * (sum + shift)) + constant, rounded once. Of the upper one of two lines: the sum that it begins with.
+# round(scale * (sum + shift)) + constant, rounded once. Of the upper one of two lines: the sum that it begins with; of one line the least.
 cdef struct Fit:
     float scale, offset
     int shift, first
@@ -166,6 +166,7 @@ cdef int fit_lines(
     if splits and signs and fit_split(above, below, problem, multiplier, shift, float_scale, least, largest, 0, most):
         return 2
     if fit_line(above, problem, multiplier, shift, float_scale, least, largest, least, 0, FIT_TRIALS, most):
+        above.first = <int> least
         below[0] = above[0]
         return 1
     # Half of the steps are easier to fit.
