@@ -597,10 +597,27 @@ def within_page(values, at, pitch):
 
 
 @every_isa
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1), (4, 2), (3, 3)], ids=str)
+@pytest.mark.parametrize("dilation", [(2, 2), (2, 1), (1, 2), (3, 3)], ids=str)
+def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
+    """D10: The bits do not depend on it."""
+    values, weights, bias = random((1, 21, 23, 512), 1), random((3, 3, 512, 1), 2), random(512, 3)
+    steps = steps_of((21, 23), (3, 3), stride, dilation)
+    got = []
+    for count, amd in MACHINES:
+        with ways(count, amd):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
+            got.append(np.asarray(plan(values)))
+            assert_close(got[-1], values, weights, bias, **steps)
+            assert "row of inputs by row of inputs" not in plan.explain()
+    assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
+
+
+@every_isa
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [1024, 1000, 136, 20, 16, 10])
 def test_d10_rows_of_inputs(isa, stride, channels):
-    """D10: centred 3x3 filters with 7 outputs and more in a row, with vectors of 64 bytes: row of inputs by row of inputs. The bits do not depend on it."""
+    """D10: undilated centred 3x3 filters with 7 outputs and more in a row, with vectors of 64 bytes: row of inputs by row of inputs."""
     weights, bias = (random(shape, i) for i, shape in enumerate(((3, 3, channels, 1), (channels,))))
     pitch = 1024 if stride == 1 else 512 * -(-channels // 512)
     for (height, outputs), padding, (at, ahead) in product(

@@ -242,9 +242,9 @@ cdef bint runs_sums(const Problem *problem) noexcept nogil:
     across = line_of(problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width, 0, 0, 0)
     return (
         problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
-        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES and down.phases == across.phases == 1
-        and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES and running_tiles[across.taps][across.step] != NULL
-        and across.outputs >= WIDE_TILE and is_centred(&down) and is_centred(&across)
+        and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES
+        and problem.dilation_height == problem.dilation_width == 1 and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES
+        and running_tiles[across.taps][across.step] != NULL and across.outputs >= WIDE_TILE and is_centred(&down) and is_centred(&across)
     )
 
 
