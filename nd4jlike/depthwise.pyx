@@ -473,7 +473,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
         self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
-        turns = source.length and target.length and self._ignores_padding != NOT_FINITE and launch.family.as_pixels(problem)
+        turns = (
+            source.length and target.length and self._ignores_padding != NOT_FINITE and launch.family.as_pixels(problem)
+            and not skims(problem, source.itemsize)
+        )
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
         launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
         launch.looks_at_padding = not (self._ignores_padding or turns) and has_halo(x, self._axes) and launch.family.reads_halo(problem)

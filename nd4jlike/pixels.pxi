@@ -8,6 +8,8 @@ cdef enum:
     SECTION_CHANNELS = 64
     SMALL_BYTES = 64 << 10
     FEW_CHANNELS = 16
+    # The least section of planes of which little is read, by large steps or dilation, is at most this (ADR 0005, D25).
+    SKIMMED_BYTES = 8 << 20
 
 
 cdef struct Planes:
@@ -33,6 +35,13 @@ cdef struct Planes:
 cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) noexcept:
     cdef Py_ssize_t image = (problem.height * problem.width + problem.out_height * problem.out_width) * itemsize * SECTION_CHANNELS
     return min(problem.channels, max(FEW_CHANNELS, SECTION_CHANNELS * max(1, SMALL_BYTES // image) // problem.multiplier))
+
+
+cdef bint skims(const Problem *problem, Py_ssize_t itemsize) noexcept:
+    """Whether so many of the rows that a section brings to scratch are not read that it is better not brought there."""
+    cdef Py_ssize_t window = (problem.kernel_height - 1) * problem.dilation_height + 1
+    cdef Py_ssize_t rows = min(problem.height, (min(problem.out_height, ROWS_TOGETHER) - 1) * problem.stride_height + window)
+    return rows > 4 * problem.kernel_height and <double> rows * problem.width * channels_together(problem, itemsize) * itemsize > SKIMMED_BYTES
 
 
 cdef void lay_pixels(Layout *pixels, const Layout *layout, tuple axes, Py_ssize_t pitch) noexcept:

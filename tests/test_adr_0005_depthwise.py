@@ -1382,6 +1382,26 @@ def test_d24_neither_halo_nor_scratch_grows(isa, kind, data_format):
 
 @every_isa
 @pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int16"])
+@pytest.mark.parametrize(("shape", "how"), [((4000, 4000, 4), {"stride": 1500}), ((20000, 64, 16), {"dilation": (9000, 1)})], ids=["stride", "dilation"])
+def test_d25_planes_of_which_little_is_read(isa, kind, shape, how):
+    """D25: what lies between the inputs of neighbouring outputs takes no scratch: `explain()` says 16 MiB at most for a plane of few outputs."""
+    quantization = nd.Quantization((1.0, 0), 1.0, None) if kind.startswith("int") else None
+    rng = np.random.default_rng(7)
+    height, width, channels = shape
+    # The columns are one in memory.
+    x = np.broadcast_to(rng.integers(-4, 5, (1, channels, height, 1)).astype(kind), (1, channels, height, width))
+    weights = rng.integers(-4, 5, (3, 3, channels, 1)).astype("int8" if quantization else kind)
+    plan = nd.DepthwiseConv2d(weights, quantization=quantization, padding="valid", data_format="NCHW", isa=isa, dtype=kind, **how)
+    got = np.asarray(plan(x))
+    scratch = next(line for line in plan.explain().splitlines() if "of scratch" in line)
+    assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+    rows = np.arange(got.shape[2])[:, None] * how.get("stride", 1) + np.arange(3) * how.get("dilation", (1, 1))[0]
+    want = np.einsum("cyk,kc->cy", x[0, :, :, 0].astype(int)[:, rows], weights[..., 0].astype(int).sum(1))
+    assert np.array_equal(got[0], np.broadcast_to(want[..., None], got.shape[1:]))
+
+
+@every_isa
+@pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int16"])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("kernel", [(3, 3), (4, 2), (1, 5), (5, 1)], ids=str)
 def test_d25_huge_steps_and_padding(isa, kind, data_format, kernel):
