@@ -15,6 +15,7 @@ from nd4jlike.errors import LayoutError, ShapeStatus
 __all__ = ["MAX_TAG_AXES", "ParsedTag", "canonical", "parse"]
 
 MAX_TAG_AXES = 12  # oneDNN's DNNL_MAX_NDIMS; its letters end with l
+_DIGITS = 18  # of a block size
 _LETTERS = "abcdefghijkl"
 
 # Which names a tag uses, told by the first of these letters that occurs in it; each row is in the order of the logical axes.
@@ -108,8 +109,8 @@ def _read(tag: str) -> ParsedTag:
             raise _error(tag, found.end(), f"block {size} has no letter")
         if letter not in used:
             raise _error(tag, found.end() - 1, f"letter {letter!r} of a block is none of the axes {', '.join(used)}")
-        if len(size) > 18 or int(size) < 1:
-            raise _error(tag, position, f"block size {size} is not 1 or more, in 18 digits at most")
+        if len(size) > _DIGITS or int(size) < 1:
+            raise _error(tag, position, f"block size {size} is not 1 or more, in {_DIGITS} digits at most")
         blocks.append((used.index(letter), int(size)))
         position = found.end()
     return ParsedTag(tuple(used.index(letter) for letter in outer), tuple(blocks))
@@ -128,7 +129,7 @@ def canonical(axes: tuple[int, ...], blocks: tuple[tuple[int, int], ...]) -> str
     Returns
     -------
     str or None
-        None for rank 0 and for more axes than a tag can name.
+        None for rank 0, and for more axes or larger blocks than a tag can name.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def canonical(axes: tuple[int, ...], blocks: tuple[tuple[int, int], ...]) -> str
     >>> canonical((0, 1, 2, 3), ((1, 8),))
     'aBcd8b'
     """
-    if not 0 < len(axes) <= MAX_TAG_AXES:
+    if not 0 < len(axes) <= MAX_TAG_AXES or any(size >= 10**_DIGITS for _, size in blocks):
         return None
     blocked = {axis for axis, _ in blocks}
     outer = "".join(_LETTERS[axis].upper() if axis in blocked else _LETTERS[axis] for axis in axes)

@@ -459,6 +459,14 @@ def test_d13_blocks_by_reshape(d):
         assert memory[d.offset_of(index)] == value
 
 
+def test_d9_blocks_too_large_for_a_tag():
+    """D9: Descriptors are immutable; equality, hash and order compare every field, and `eval(repr(d)) == d`."""
+    for size in (10**18 - 1, 10**18, 2**63 - 1):
+        d = ShapeDescriptor("int8", "c", (0,), inner_blocks=[(0, size)])
+        assert eval(repr(d)) == d
+        assert d.tag == (f"A{size}a" if size < 10**18 else None)
+
+
 def test_d12_the_most_axes_of_a_tag():
     """D12: letter `a` is axis 0; twelve axes have letters, more have no tag."""
     assert ShapeDescriptor.from_tag((1,) * 12, "abcdefghijkl").tag == ShapeDescriptor("float32", "c", (1,) * 12).tag == "abcdefghijkl"

@@ -212,6 +212,43 @@ def test_d2_a_copy_is_one_whatever_hands_out_the_memory():
     assert obj.values[0] == 7
 
 
+@pytest.mark.parametrize("make", [nd.array, nd.asarray])
+def test_d2_numbers_become_their_type_one_by_one(make):
+    """D2: Python's numbers, and sequences of them, become that type one by one: none that it cannot hold is taken for another."""
+    assert make([2**63 + 1, 1], dtype="uint64").tolist() == [2**63 + 1, 1]
+    assert make([2**53 + 1, 0.5], dtype="int64").tolist() == [2**53 + 1, 0]
+    assert make([[1.9, -1.9], (True, 3)], dtype="int8").tolist() == [[1, -1], [1, 3]]
+    assert make([2**70], dtype="float32").tolist() == make([2**70], dtype="bfloat16").tolist() == [2.0**70]
+    for numbers, dtype in (([300], "int8"), ((70000,), "uint16"), ([-1], "uint8"), (-1, "uint64"), (range(255, 257), "uint8"), ([2**64, 1], "uint64")):
+        with pytest.raises(OverflowError, match=r"out of bounds|too large"):
+            make(numbers, dtype=dtype)
+    with pytest.raises(ValueError, match="NaN"):
+        make([math.nan], dtype="int8")
+    for others in ([1.0, None], ["1"]):
+        with pytest.raises(nd.DTypeError, match="no element type"):
+            make(others, dtype="float32")
+
+
+@pytest.mark.parametrize("layout", ["a", "A2a"])
+def test_d2_integers_that_no_type_of_numpy_holds_together(layout):
+    """D2: Python's numbers, and sequences of them, become that type one by one."""
+    numbers = [2**63 + 1, 1]
+    x = nd.reorder(nd.zeros(2, dtype="uint64"), layout)
+    x[...] = numbers
+    assert x.tolist() == numbers
+    x[[1, 0]] = numbers
+    assert x.tolist() == numbers[::-1]
+    with pytest.raises(OverflowError):
+        x[...] = [2**64, 1]
+    with pytest.raises(nd.DTypeError):
+        x[...] = [2**63 + 1, 1.0]
+    assert x.tolist() == numbers[::-1]
+    assert nd.full((2,), numbers, dtype="uint64").tolist() == numbers
+    y = nd.zeros(2, dtype="bfloat16")
+    y[...] = [2**70, 1]
+    assert y.tolist() == [2.0**70, 1]
+
+
 def test_d3_too_small():
     """D3: A buffer that is smaller than `allocLength()` is refused, with both figures."""
     d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 1))
