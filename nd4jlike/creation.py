@@ -405,11 +405,6 @@ def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     return full_like(x, 1, dtype)
 
 
-def _are_integers(values: Any) -> bool:
-    """Whether all of them are Python's, of any size."""
-    return values.dtype.kind == "O" and all(isinstance(value, int) for value in values.flat)
-
-
 def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None) -> NdArray:
     """Make an array of `obj`, zero-copy where it exports memory.
 
@@ -455,7 +450,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
         found = wrap_array(obj)
     except DTypeError:
         values = np.asarray(obj)
-        if dtype is None or copy is False or not (values.dtype.kind in "fiu" or _are_integers(values)):
+        if dtype is None or copy is False or not (values.dtype.kind in "fiu" or dtypes.are_large_integers(values)):
             raise
         # NumPy converts its other byte orders and its long double.
         to_type = dtypes.dtype(dtype)
@@ -464,15 +459,13 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
         if copy is False or not shares or not (copy or dtype is not None):
             raise
         found, copy = wrap_array(np.array(obj)), None  # a copy, which lies as it must
-    if dtype is not None and isinstance(obj, _NUMBERS):
-        target = dtypes.dtype(dtype)
-        if not isinstance(target, dtypes.BFloat16):
+    if dtype is not None and found.dtype != (target := dtypes.dtype(dtype)):
+        if copy is False:
+            raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {target} is a copy, and copy=False forbids it")
+        if isinstance(obj, _NUMBERS) and not isinstance(target, dtypes.BFloat16):
             # Each number by itself: by way of the type that NumPy takes for all of them it could be another one.
             return wrap_array(np.array(obj, target))
-    if dtype is not None and found.dtype != dtypes.dtype(dtype):
-        if copy is False:
-            raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {dtypes.dtype(dtype)} is a copy, and copy=False forbids it")
-        return found.astype(dtype)
+        return found.astype(target)
     return found.copy() if copy and (shares or not isinstance(obj, _FRESH)) else found
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "bfloat16_to_float32",
     "bits_dtype",
     "by_arm_compute",
+    "are_large_integers",
     "by_dlpack",
     "by_libnd4j_flags",
     "by_onednn",
@@ -261,6 +262,11 @@ def untyped(given: Any, values: Any, spec: str) -> Any:
         found = values.astype(spec)
     holds = found == values if found.dtype.kind == "i" else np.isfinite(found) | ~np.isfinite(values)
     return found if holds.all() else values
+
+
+def are_large_integers(values: Any) -> bool:
+    """Whether an array is of Python's integers, as NumPy makes it where no type of its own holds them all."""
+    return values.dtype.kind == "O" and all(isinstance(value, int) for value in values.flat)
 
 
 def float32_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

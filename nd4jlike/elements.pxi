@@ -95,13 +95,12 @@ cdef object encoded(object dtype, object value):
         values = np.asarray(value)
         if values.dtype.name == "bfloat16":
             return values.view(np.uint16)
-        if values.dtype.kind not in "fiub" and not (values.dtype.kind == "O" and all([isinstance(number, int) for number in values.flat])):
+        if values.dtype.kind not in "fiub" and not dtypes.are_large_integers(values):
             raise DTypeError(f"cannot write {values.dtype} values to an array of bfloat16")
         return dtypes.float32_to_bfloat16(values.astype(np.float32))
     if dtype.kind in "iu" and isinstance(value, (list, tuple)) and np.asarray(value).dtype.kind in "fO":
         # Integers that no type of NumPy holds all of are each written by itself.
-        values = np.array(value, object)
-        if all([isinstance(number, int) for number in values.flat]):
+        if dtypes.are_large_integers(np.array(value, object)):
             return np.array(value, dtype)
     if dtype.kind == "b" and not isinstance(value, (bool, np.bool_)):
         values = np.asarray(value)
