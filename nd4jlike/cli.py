@@ -187,15 +187,15 @@ def _parser() -> argparse.ArgumentParser:
 
     describe = commands.add_parser("describe", help="show where each element of a layout lives")
     describe.add_argument("layout", metavar="LAYOUT", help="c, f, or a tag such as nchw, nhwc or acdb")
-    describe.add_argument("shape", metavar="SHAPE", type=_integers, help="extents such as 1,17,5,4, in the order of the tag's letters a, b, c, ...: N, C, H, W")
+    describe.add_argument("shape", metavar="SHAPE", type=_integers, help="extents such as 1,17,5,4, in the order of the tag's letters a, b, c, ...: N, C, H, W; '' for none")
     describe.add_argument("--dtype", default="float32", help="element type (default: %(default)s)")
     describe.add_argument("--paddings", type=_integers, metavar="P,..", help="elements of padding along each axis, both sides together")
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
     describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
     describe.add_argument("--at", type=_integer, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
     describe.add_argument("--memory", metavar="FILE", help="mark padding that is dirty in these raw bytes of the whole buffer, and end with 1 if any is")
-    describe.add_argument("--fill", type=_number, default=0, metavar="VALUE", help="what clean padding holds (default: %(default)s)")
-    describe.add_argument("--svg", metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
+    describe.add_argument("--fill", type=_number, metavar="VALUE", help="what clean padding holds in --memory (default: 0)")
+    describe.add_argument("--svg", type=_file, metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe, foreign_code=False)
 
@@ -241,7 +241,7 @@ def _add_verification(parser: argparse.ArgumentParser) -> None:
 
 def _integers(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(number) for number in text.split(","))
+        return tuple(int(number) for number in text.split(",")) if text else ()
     except ValueError:
         raise argparse.ArgumentTypeError(f"integers separated by commas are needed: {text!r}") from None
 
@@ -258,6 +258,12 @@ def _number(text: str) -> float:
         return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"a number is needed: {text!r}") from None
+
+
+def _file(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file is needed: ''")
+    return text
 
 
 def _natural(text: str) -> int:
@@ -417,6 +423,8 @@ def _describe(arguments: argparse.Namespace) -> int:
     descriptor = _descriptor(arguments)
     if arguments.svg == "-" and (arguments.json or arguments.find is not None or arguments.at is not None):
         raise Nd4jLikeError("--svg - takes standard output for the picture: --json, --find and --at have no place there")
+    if arguments.fill is not None and arguments.memory is None:
+        raise Nd4jLikeError(f"--fill {arguments.fill} says what the padding in --memory FILE should hold: there is no --memory")
     described = describe(descriptor)
     if arguments.find is not None:
         described["find"] = locate(descriptor, arguments.find)
@@ -425,7 +433,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
     report = None
     if arguments.memory is not None:
-        report = NdArray(descriptor, _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill)
+        report = NdArray(descriptor, _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill or 0)
         described["dirty"] = [{"index": index, "offset": offset, "value": value.item(), "kind": kind} for index, offset, value, kind in report]
     drawing = descriptor.show(padding=report)
     code = FINE if report is None or report else MISMATCH

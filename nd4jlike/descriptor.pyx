@@ -98,8 +98,8 @@ cdef int derive(ShapeDescriptor self, object dtype, str order) except -1:
         product = block_product(layout, i)
         fits = fits and not add_overflows(layout.shape[i], layout.paddings[i], &layout.padded_shape[i])
         if product > 1:
-            fits = fits and not add_overflows(layout.padded_shape[i], product - 1, &low) and not mul_overflows(low // product, product, &layout.padded_shape[i])
-        fits = fits and not mul_overflows(layout.strides[i], layout.padded_shape[i], &low)
+            fits = fits and not mul_overflows(whole_number(layout.padded_shape[i], product), product, &layout.padded_shape[i])
+        fits = fits and not mul_overflows(layout.strides[i], layout.padded_shape[i] // product, &low)
         # Neither the elements nor the cells may outnumber what a machine word counts in bytes; zero extents do not excuse the others.
         fits = fits and not mul_overflows(count, max(layout.padded_shape[i], 1), &count)
         if fits:
@@ -791,7 +791,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             product = block_product(layout, i)
             plain.axes[i] = layout.axes[i]
             plain.strides[i] = layout.strides[i]
-            plain.shape[i] = (layout.shape[i] + product - 1) // product
+            plain.shape[i] = whole_number(layout.shape[i], product)
             plain.paddings[i] = layout.padded_shape[i] // product - plain.shape[i]
             plain.padding_offsets[i] = layout.padding_offsets[i] // product
         for i in range(layout.block_count):

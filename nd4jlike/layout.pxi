@@ -40,6 +40,11 @@ cdef Py_ssize_t block_product(const Layout *layout, int axis) noexcept nogil:
     return product
 
 
+cdef Py_ssize_t whole_number(Py_ssize_t extent, Py_ssize_t block) noexcept nogil:
+    """Blocks that hold `extent` elements, the last one perhaps in part."""
+    return extent // block + (extent % block != 0)
+
+
 cdef Py_ssize_t inner_run(const Layout *layout) noexcept nogil:
     """Elements of one inner block of all axes together; 1 for plain layouts."""
     cdef Py_ssize_t product = 1

@@ -24,20 +24,24 @@ cdef bint evenly_spaced(const Layout *layout, int axis, Py_ssize_t start, Py_ssi
     while step % weights[i]:
         i += 1
         if distances[top] * weights[i] != distances[i] * weights[top]:
-            return few_are_even(layout, axis, start, count, step, stride)
+            while step % weights[i]:
+                i += 1
+            return few_are_even(layout, axis, start, count, step, weights[i - 1], stride)
     stride[0] = step // weights[i] * distances[i]
     return True
 
 
-cdef bint few_are_even(const Layout *layout, int axis, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step, Py_ssize_t *stride) noexcept nogil:
-    """Whether elements that blocks space unevenly are too few to show it, as any two are."""
-    cdef Py_ssize_t i, here, before = axis_offset(layout, axis, start + step)
-    stride[0] = before - axis_offset(layout, axis, start)
-    for i in range(2, count):
-        here = axis_offset(layout, axis, start + i * step)
-        if here - before != stride[0]:
+cdef bint few_are_even(const Layout *layout, int axis, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step, Py_ssize_t block,
+                       Py_ssize_t *stride) noexcept nogil:
+    """Whether elements that blocks space unevenly are too few to show it, as any two are; steps inside one `block` are alike."""
+    cdef Py_ssize_t i = 0, here, inside
+    stride[0] = axis_offset(layout, axis, start + step) - axis_offset(layout, axis, start)
+    while i < count - 1:
+        here = start + i * step
+        if axis_offset(layout, axis, here + step) - axis_offset(layout, axis, here) != stride[0]:
             return False
-        before = here
+        inside = (block - 1 - here % block) // step if step > 0 else here % block // -step
+        i += max(inside, 1)
     return True
 
 

@@ -728,6 +728,28 @@ def test_d20_products_beyond_a_word(make):
     assert caught.value.status & ShapeStatus.OVERFLOW
 
 
+@pytest.mark.parametrize(
+    ("shape", "blocks", "length"),
+    [((2**63 - 1,), ((0, 2**63 - 1),), 2**63 - 1), ((5,), ((0, 2**63 - 1),), 2**63 - 1), ((2**60,), ((0, 16),), 2**60), ((2**63 - 20,), ((0, 16),), 2**63 - 16)],
+)
+def test_d20_products_of_just_a_word(shape, blocks, length):
+    """D20: sizes in bytes that fit the signed machine word are not refused: blocks count once, whatever their size."""
+    d = ShapeDescriptor("int8", "c", shape, inner_blocks=blocks)
+    assert d.validate() == ShapeStatus.OK
+    assert d.allocLength() == length == math.prod(d.hosting().shape) == math.prod(d.exploded().padded_shape)
+    assert d.offset_of((shape[0] - 1,)) == shape[0] - 1
+    assert "buffer" in str(d.show())
+
+
+def test_d16_parts_of_huge_blocks():
+    """D16: `subarray` is basic indexing: whether a part is evenly spaced is not found out element by element."""
+    size = 10**17  # would take years
+    d = ShapeDescriptor("int8", "c", (3 * size,), (size - 5,), inner_blocks=((0, size),))
+    for step in (-1, 3):
+        with pytest.raises(UnsupportedLayoutError, match="evenly spaced"):
+            d.subarray((slice(2 * size, size, step) if step < 0 else slice(size, 3 * size, step),))
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_d16_new_axes(order):
     """D16: `subarray` is basic indexing: a part with new axes is the dense layout of their shape, in either order."""

@@ -772,6 +772,8 @@ def test_d9_describe(run, tmp_path):
         code, out, err = run(*padded, "--svg", "-", *more)
         assert (code, out, err.count("\n")) == (2, "", 1)
     assert run(*padded, "--at", "10")[1].splitlines()[-1] == "at offset 10, byte 40: element (0, 0)"
+    scalar = run("describe", "c", "", "--find", "", "--at", "0")
+    assert (scalar[0], scalar[1].splitlines()[-2:]) == (0, ["element () is at offset 0, byte 0: cell () of ()", "at offset 0, byte 0: element ()"])
 
 
 def test_d9_json(run, tmp_path):
@@ -827,6 +829,8 @@ def test_d9_memory(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--svg", ""), "argument --svg: the name of a file is needed: ''"),
+        (("--fill", "3"), "--fill 3 says what the padding in --memory FILE should hold: there is no --memory"),
         (("--find", "0,17,0,0"), "index (0, 17, 0, 0) is outside the shape"),
         (("--find", "0,1"), "index (0, 1) is outside the shape"),
         (("--at", "480"), "offset 480 is outside the buffer of 480 cells"),
