@@ -730,7 +730,12 @@ def test_d20_products_beyond_a_word(make):
 
 @pytest.mark.parametrize(
     ("shape", "blocks", "length"),
-    [((2**63 - 1,), ((0, 2**63 - 1),), 2**63 - 1), ((5,), ((0, 2**63 - 1),), 2**63 - 1), ((2**60,), ((0, 16),), 2**60), ((2**63 - 20,), ((0, 16),), 2**63 - 16)],
+    [
+        ((2**63 - 1,), ((0, 2**63 - 1),), 2**63 - 1),
+        ((5,), ((0, 2**63 - 1),), 2**63 - 1),
+        ((2**60,), ((0, 16),), 2**60),
+        ((2**63 - 20,), ((0, 16),), 2**63 - 16),
+    ],
 )
 def test_d20_products_of_just_a_word(shape, blocks, length):
     """D20: sizes in bytes that fit the signed machine word are not refused: blocks count once, whatever their size."""

@@ -17,6 +17,8 @@ from nd4jlike import ShapeDescriptor, __version__, cli
 from nd4jlike import verify as engine
 from nd4jlike.adapters import onednn
 from nd4jlike.adapters.tflite import DepthwiseLayer
+from nd4jlike.cli import machine, verification
+from nd4jlike.cli.output import print_json
 from nd4jlike.verify import timing
 from shared import shared_file
 
@@ -176,7 +178,7 @@ def test_d9_missing_packages(run, model, monkeypatch):
     assert run("verify", model) == (2, "", "nd4jlike: tables need the rich package: pip install nd4jlike[cli]; --json works without\n")
     monkeypatch.setitem(sys.modules, "tflite", None)
     assert run("verify", model, "--json") == (2, "", "nd4jlike: reading a .tflite file needs the tflite package: pip install nd4jlike[cli]\n")
-    monkeypatch.setattr(cli, "DEMO_PACKAGE", "no-such-package")
+    monkeypatch.setattr(verification, "DEMO_PACKAGE", "no-such-package")
     assert run("demo", "--json") == (2, "", "nd4jlike: the models of no-such-package are not installed: pip install nd4jlike[demo]\n")
 
 
@@ -282,7 +284,7 @@ def test_d9_closed_output(arguments, code):
 
 def test_d10_numbers_that_json_has_not(capsys):
     """D10: `--json` prints one JSON document, infinities and NaN as text."""
-    cli._print_json({"a": [1.5, float("inf")], "b": {"c": float("nan")}, "d": None})
+    print_json({"a": [1.5, float("inf")], "b": {"c": float("nan")}, "d": None})
     assert json.loads(capsys.readouterr().out) == {"a": [1.5, "inf"], "b": {"c": "nan"}, "d": None}
 
 
@@ -414,7 +416,7 @@ def test_d11_info(run):
     assert described["isa"] in described["isa_supported"]
     assert "baseline" in described["isa_compiled"]
     assert described["threads"] >= 1
-    assert set(described["optional"]) == set(cli.OPTIONAL_PACKAGES)
+    assert set(described["optional"]) == set(machine.OPTIONAL_PACKAGES)
     assert described["libdnnl"] is None if onednn.find_library() is None else re.match(r"3\.\d+\.\d+ ", described["libdnnl"])
     code, out, _ = run("info")
     assert code == 0
