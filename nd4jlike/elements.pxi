@@ -98,9 +98,15 @@ cdef object encoded(object dtype, object value):
         if values.dtype.kind not in "fiub" and not dtypes.are_large_integers(values):
             raise DTypeError(f"cannot write {values.dtype} values to an array of bfloat16")
         return dtypes.float32_to_bfloat16(values.astype(np.float32))
-    if dtype.kind in "iu" and isinstance(value, (list, tuple)) and np.asarray(value).dtype.kind in "fO":
-        # Integers that no type of NumPy holds all of are each written by itself.
-        if dtypes.are_large_integers(np.array(value, object)):
+    if isinstance(value, np.integer):
+        value = int(value)
+    if dtype.kind in "iuf" and isinstance(value, (list, tuple, range)):
+        # Integers are each written by itself: by way of the type that NumPy takes for all of them they could be others.
+        try:
+            values = np.asarray(value)
+        except ValueError as error:
+            raise LayoutError(f"these values are no array: {error}") from None
+        if values.dtype.kind in "iu" and dtype.kind in "iu" or values.dtype.kind in "fO" and dtypes.are_large_integers(np.array(value, object)):
             return np.array(value, dtype)
     if dtype.kind == "b" and not isinstance(value, (bool, np.bool_)):
         values = np.asarray(value)

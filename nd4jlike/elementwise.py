@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import operator
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nd4jlike import creation, dtypes
-from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, UnsupportedLayoutError
+from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError, _NoAxisError
 from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, wrap_array
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_function", "apply_ufunc", "writes_in_runs"]
 
+_signature_of = lru_cache(inspect.signature)
 _WEAK = (bool, int, float, complex)  # Python's numbers: their type gives way to that of an array
 
 
@@ -50,15 +53,26 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
         if found is not NotImplemented:
             return found
     views = _Views()
-    written = _WRITERS.get(func)
-    if written is not None and args:
-        args = (views.target(args[0]), *args[1:])
-    elif written in kwargs:
-        kwargs = {**kwargs, written: views.target(kwargs[written])}
-    if kwargs.get("out") is not None:
-        out = kwargs["out"]
-        kwargs = {**kwargs, "out": tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
+    name, place = _written_by(func)
+    if place < len(args):
+        args = (*args[:place], views.target(args[place]), *args[place + 1 :])
+    elif kwargs.get(name) is not None:
+        out = kwargs[name]
+        kwargs = {**kwargs, name: tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
     return views.run(func, args, kwargs)
+
+
+def _written_by(func: Callable[..., Any]) -> tuple[str, int]:
+    """Name the argument that a function writes to, and count those before it; more than there can be where it has no place."""
+    if func in _WRITERS:
+        return _WRITERS[func]
+    try:
+        parameters = _signature_of(func).parameters
+    except ValueError:
+        return "out", sys.maxsize
+    if "out" not in parameters or parameters["out"].kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return "out", sys.maxsize
+    return "out", list(parameters).index("out")
 
 
 def _is_ours(x: Any) -> bool:
@@ -321,7 +335,7 @@ def _meets(x: Any, outs: tuple[Any, ...]) -> bool:
 
 def _new(ufunc: np.ufunc, given: list[Any], shape: tuple[int, ...], kwargs: dict[str, Any], model: NdArray | None, cleared: bool) -> list[Any]:
     """Make new results, of the element types that NumPy gives to arrays without elements; zeros if `cleared`."""
-    none = [np.empty(0, dtypes.numpy_dtype(x.dtype)) if not isinstance(x, _WEAK) and x.shape else _numpy(x) for x in given]
+    none = [np.empty(0, dtypes.numpy_dtype(x.dtype)) if not isinstance(x, _WEAK) else _numpy(x) for x in given]
     found = ufunc(*none, **kwargs)
     made: list[Any] = []
     for result in found if isinstance(found, tuple) else (found,):
@@ -379,7 +393,7 @@ def _expand_dims(a: Any, axis: Any) -> Any:
     new = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
     ndim = a.ndim + len(new)
     if not all(-ndim <= each < ndim for each in new):
-        raise OutOfRangeError(f"new axes {axis} are outside the {ndim} axes of the result: shape={a.shape}")
+        raise _NoAxisError(f"new axes {axis} are outside the {ndim} axes of the result: shape={a.shape}")
     places = {each % ndim for each in new}
     if len(places) < len(new):
         raise LayoutError(f"new axes {axis} name one of the {ndim} axes of the result twice: shape={a.shape}")
@@ -420,4 +434,13 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **{func: func._implementation for func in (np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.flip)},  # type: ignore[union-attr]
 }
 # Functions that write into their first argument, and its name.
-_WRITERS = {np.put: "a", np.place: "arr", np.putmask: "a", np.put_along_axis: "arr", np.fill_diagonal: "a"}
+# What functions write to, and its place; NumPy before 2.4 has no signature for those that are written in C.
+_WRITERS = {
+    np.put: ("a", 0),
+    np.place: ("arr", 0),
+    np.putmask: ("a", 0),
+    np.put_along_axis: ("arr", 0),
+    np.fill_diagonal: ("a", 0),
+    np.dot: ("out", 2),
+    np.concatenate: ("out", 2),
+}

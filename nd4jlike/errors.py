@@ -226,5 +226,9 @@ class _NoInterfaceError(UnsupportedLayoutError, AttributeError):
     """A layout without `__array_interface__`: what probes for one goes on, who asks for it reads why there is none."""
 
 
+class _NoAxisError(OutOfRangeError, LayoutError):
+    """An axis that is none: NumPy's error for it is an IndexError and a ValueError."""
+
+
 class _NoNumberError(LayoutError, TypeError):
     """An array that is asked to be a number, and has not one element: who calls `float` expects a TypeError, who calls `item` a ValueError."""

@@ -22,7 +22,8 @@ cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int ch
     if descriptor.layout.rank != 4:
         raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
     if descriptor.dtype != dtype:
-        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}")
+        why = "; beside an int64 bias inputs are int16, those of int8 have a bias of int32" if dtype == np.int16 and descriptor.dtype == np.int8 else ""
+        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}{why}")
     if descriptor.layout.block_count and not (
         dtype.name in BLOCKED and descriptor.layout.block_count == 1 and descriptor.layout.block_axes[0] == channel_axis
     ):

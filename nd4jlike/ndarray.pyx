@@ -35,7 +35,7 @@ import pickle
 import numpy as np
 
 from nd4jlike import dtypes
-from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError, _NoInterfaceError, _NoNumberError
+from nd4jlike.errors import DTypeError, LayoutError, OutOfRangeError, ShapeStatus, UnsupportedLayoutError, _NoAxisError, _NoInterfaceError, _NoNumberError
 from nd4jlike.padding import PaddingReport
 
 __all__ = ["NdArray", "wrap_array"]
@@ -929,7 +929,7 @@ cdef class NdArray(_Operators):
         try:
             axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
         except (IndexError, TypeError):
-            raise OutOfRangeError(f"there are {self.ndim} axes, none to exchange are {axis1!r} and {axis2!r}: shape={self.descriptor.shape}") from None
+            raise _NoAxisError(f"there are {self.ndim} axes, none to exchange are {axis1!r} and {axis2!r}: shape={self.descriptor.shape}") from None
         return self.permute(axes)
 
     def squeeze(self, axis=None):
@@ -963,7 +963,9 @@ cdef class NdArray(_Operators):
                 gone = [i + self.ndim if i < 0 else i for i in gone]
             except TypeError:
                 gone = [-1]
-            if any([not 0 <= i < self.ndim or self.descriptor.shape[i] != 1 for i in gone]) or len(set(gone)) < len(gone):
+            if any([not 0 <= i < self.ndim for i in gone]):
+                raise _NoAxisError(f"there are {self.ndim} axes, none to squeeze is {axis!r}: shape={self.descriptor.shape}")
+            if any([self.descriptor.shape[i] != 1 for i in gone]) or len(set(gone)) < len(gone):
                 raise LayoutError(f"only axes of extent 1 can be squeezed, each once: axis={axis!r}, shape={self.descriptor.shape}")
         return self[tuple([0 if i in gone else slice(None) for i in range(self.ndim)]) + (Ellipsis,)]
 

@@ -60,7 +60,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         the zero point. ``number = (code - zero_point) * scale``.
     padding_value : scalar, optional
         What padding holds afterwards: all of it in a new array; in `out` the tails of blocks that hold elements, and nothing
-        else. Default: what the padding of `out` is known to hold, else the zero point of int8 codes that are made here, else 0.
+        else. Default: what `fill_padding` wrote to `out`, or it was made with, else the zero point of int8 codes that are made here, else 0.
     threads : int, optional
         How many threads may share the work; small arrays stay on one.
     isa : str, optional
@@ -113,7 +113,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     bits = call.bits
     if given is not None:
         check_memory(call, source, target)
-        if padding_value is None and target.buffer.fill_known and not target.buffer.shared_with_others:
+        if padding_value is None and target.buffer.fill_known:
             bits = target.buffer.fill_bits
         elif target.buffer.fill_bits != bits:
             target.buffer.fill_known = False

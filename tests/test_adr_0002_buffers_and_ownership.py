@@ -244,9 +244,40 @@ def test_d2_integers_that_no_type_of_numpy_holds_together(layout):
         x[...] = [2**63 + 1, 1.0]
     assert x.tolist() == numbers[::-1]
     assert nd.full((2,), numbers, dtype="uint64").tolist() == numbers
-    y = nd.zeros(2, dtype="bfloat16")
-    y[...] = [2**70, 1]
-    assert y.tolist() == [2.0**70, 1]
+    for dtype in ("bfloat16", "float32"):
+        y = nd.zeros(2, dtype=dtype)
+        y[...] = [2**70, 1]
+        assert y.tolist() == [2.0**70, 1]
+
+
+@pytest.mark.parametrize("layout", ["a", "A4a"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+def test_d6_integers_are_written_one_by_one(layout, dtype):
+    """D6: Python's integers, sequences and NumPy's scalars of them become the element type one by one, as in D2."""
+    x = nd.reorder(nd.zeros(3, dtype=dtype), layout)
+    limits = np.iinfo(dtype)
+    for values in ([1, 2, 3], (1, 2, 3), range(1, 4), [np.int64(1), 2, 3], np.int64(3), [True, False, True]):
+        x[...] = values
+        assert x.tolist() == np.broadcast_to(values, 3).tolist()
+    x[...] = [int(limits.max), int(limits.min), 0]
+    before = x.tolist()
+    assert before == [limits.max, limits.min, 0]
+    for beyond in (int(limits.max) + 1, int(limits.min) - 1):
+        ways = [
+            lambda n: x.__setitem__(..., [n, 1, 2]),
+            lambda n: x.__setitem__([0, 1], [n, 1]),
+            lambda n: x.__setitem__(0, n),
+            lambda n: nd.full(3, [n, 1, 2], dtype),
+        ]
+        ways += [lambda n: nd.full_like(x, [n, 1, 2]), lambda n: np.full_like(x, [n, 1, 2])]
+        if -(2**63) <= beyond < 2**63:
+            ways += [lambda n: x.__setitem__(..., np.int64(n)), lambda n: x.__setitem__([2, 0], np.int64(n))]
+        for write in ways:
+            with pytest.raises(OverflowError):
+                write(beyond)
+            assert x.tolist() == before
+    with pytest.raises(LayoutError, match="no array"):
+        x[...] = [[1], [2, 3]]
 
 
 def test_d3_too_small():
@@ -558,6 +589,10 @@ def test_d6_blocked_elements():
         (lambda x: x.squeeze(0), LayoutError),
         (lambda x: x.squeeze("0"), LayoutError),
         (lambda x: x.swapaxes(0, None), nd.OutOfRangeError),
+        (lambda x: x.swapaxes(0, 9), nd.LayoutError),
+        (lambda x: np.expand_dims(x, 9), nd.LayoutError),
+        (lambda x: x.squeeze(9), nd.OutOfRangeError),
+        (lambda x: x.squeeze(9), nd.LayoutError),
         (lambda x: x.permute((0, 0)), LayoutError),
         (lambda x: bool(x), ValueError),
         (lambda x: float(x), ValueError),

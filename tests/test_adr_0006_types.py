@@ -242,6 +242,13 @@ def test_d15_where_a_plan_takes_int16():
         nd.DepthwiseConv2d(weights, bias, quantization=q, dtype="int8")
 
 
+def test_d15_an_int64_bias_beside_int8():
+    """D15: A plan takes int16 where the bias is int64: who meant int8 is told so."""
+    quantization = nd.Quantization(input=(0.5, 0), weights=0.5, output=(0.5, 0))
+    with pytest.raises(nd.DTypeError, match="beside an int64 bias inputs are int16, those of int8 have a bias of int32"):
+        nd.depthwise_conv2d(np.zeros((1, 3, 3, 2), np.int8), np.ones((3, 3, 2, 1), np.int8), np.array([1, 2], np.int64), quantization=quantization)
+
+
 @every_isa
 @pytest.mark.parametrize("value", [-32768, 32767])
 def test_d15_int16_at_its_limits(isa, value):

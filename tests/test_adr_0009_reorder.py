@@ -305,7 +305,7 @@ def test_d4_out_keeps_its_halo():
 
 
 def test_d4_what_out_is_known_to_hold():
-    """D4: by default what the padding of `out` is known to hold, else 0; and what is written is known too."""
+    """D4: by default what `fill_padding` last wrote to all of `out`, or it was made with, else 0, whoever else has the memory."""
     layout = nd.ShapeDescriptor.from_tag((1, 3, 2), "aBc4b", "int8")
     out = nd.NdArray(layout)
     out.fill_padding(7)
@@ -316,6 +316,12 @@ def test_d4_what_out_is_known_to_hold():
     wrapped = nd.NdArray(layout, memory)
     nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=wrapped)
     assert list(memory) == [1, 1, 1, 0, 1, 1, 1, 0]
+    wrapped.fill_padding(-5)
+    with memoryview(out.buffer):
+        out.fill_padding(-5)
+    for filled in (wrapped, out):
+        nd.reorder(np.ones((1, 3, 2), np.int8), layout, out=filled)
+        assert filled.check_padding(-5)
 
 
 def test_d4_the_surroundings_of_a_view():

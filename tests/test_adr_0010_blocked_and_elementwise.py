@@ -541,6 +541,16 @@ def test_d8_masks_outputs_broadcasts(d, data):
         assert same(np.add(x, x, dtype=np.float64), np.add(values, values, dtype=np.float64))
 
 
+def test_d8_scalars_are_computed_once():
+    """D8: what NumPy gives on `to_numpy()`, masked with `where=`: warnings and errors too."""
+    x = nd.zeros(())
+    with np.errstate(all="raise"):
+        assert np.divide(x, x, where=np.array([False, False])).shape == (2,)
+    with pytest.warns(RuntimeWarning, match="divide by zero") as caught:
+        assert np.isinf(np.log(x, where=np.array([True, True])).to_numpy()).all()
+    assert len(caught) == 1
+
+
 def test_d8_bfloat16():
     """D8: the bits and the element type that NumPy gives on `to_numpy()`: bfloat16 is the type of ml_dtypes."""
     pytest.importorskip("ml_dtypes")
@@ -1198,6 +1208,33 @@ def test_d15_writes_go_through_and_views_are_refused():
     np.flip(plain)[0, 0] = 1
     assert plain[1, 2] == 1
     assert np.broadcast_to(plain, (4, 2, 3)).readonly
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a, out: a.clip(1, 3, out), lambda a, out: a.round(0, out), lambda a, out: a.cumsum(1, None, out), lambda a, out: a.cumprod(1, out=out),
+        lambda a, out: a.take([0, 1, 2, 3, 3], 1, out), lambda a, out: np.clip(a, 1, 3, out), lambda a, out: np.cumsum(a, 1, None, out),
+        lambda a, out: np.take(a, [1] * 5, 1, out), lambda a, out: np.round(a, 0, out), lambda a, out: np.fix(a, out),
+        lambda a, out: np.compress([True] * 5, a, 1, out), lambda a, out: np.choose(np.zeros((5, 5), int), [a], out),
+        lambda a, out: np.outer(np.arange(5.0, dtype="float32"), a[0], out), lambda a, out: np.dot(a, np.eye(5, dtype="float32"), out),
+        lambda a, out: a.dot(np.eye(5, dtype="float32"), out=out), lambda a, out: np.concatenate([a[:2], a[2:]], 0, out),
+        lambda a, out: np.sum(a[None], 0, None, out), lambda a, out: np.max(a[None], 0, out), lambda a, out: np.median(a[None], 0, out),
+    ],
+)  # fmt: skip
+def test_d15_out_by_position(write):
+    """D15: A function that writes into a blocked array writes through where it says so (`out=`), whichever way it is told of it."""
+    values = np.arange(25, dtype=np.float32).reshape(5, 5)
+    layout = ShapeDescriptor.from_tag((5, 5), "aB4b")
+    x = nd.reorder(values, layout)
+    out, memory = dirty(layout, np.zeros((5, 5)))
+    before = cells(memory, layout)
+    expected = np.zeros((5, 5), np.float32)
+    write(values, expected)
+    write(x, out)
+    assert same(out.to_numpy(), expected)
+    assert expected.any()
+    assert np.array_equal(cells(memory, layout)[outside(layout)], before[outside(layout)])
 
 
 def test_d15_what_is_written_may_be_given_by_name():

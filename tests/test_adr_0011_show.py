@@ -852,6 +852,18 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def test_d10_pipes(tmp_path):
+    """D10: A file is written whole or not at all; a pipe, whatever names it, is written to."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for target, stdout in ((path, None), ("/dev/stdout", subprocess.PIPE), ("/dev/fd/1", subprocess.PIPE)):
+        command = [sys.executable, "-m", "nd4jlike", "describe", "c", "3,4", "--json", "--svg", str(target)]
+        with subprocess.Popen(command, stdout=stdout or subprocess.DEVNULL, text=True) as process:
+            picture = path.read_text() if stdout is None else process.stdout.read()
+        assert process.returncode == 0
+        assert picture.startswith(ShapeDescriptor("float32", "c", (3, 4)).show().svg())
+
+
 def test_d10_whole_or_not_at_all(run, tmp_path):
     """D10: A file is written whole or not at all."""
     path = tmp_path / "layout.svg"

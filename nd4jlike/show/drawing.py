@@ -100,15 +100,15 @@ class Drawing(str):
 
 
 def _write(path: Path, content: str) -> None:
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        if target.is_dir():
+    if path.exists() and not path.is_file():
+        if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         try:
-            target.write_text(content, encoding="utf-8")
+            path.write_text(content, encoding="utf-8")
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error
         return
+    target = path.resolve()
     unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         if target.exists() and not os.access(target, os.W_OK):
