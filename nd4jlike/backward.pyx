@@ -196,7 +196,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
         What to compute: any of ``"input"``, ``"weights"`` and ``"bias"``.
     out : tuple of three, optional
         For each of input, weights and bias an NdArray or writable buffer that receives the gradient, or None for a new array. None may overlap another,
-        `grad` or `x`; padding of the one for the input stays as it is.
+        `grad`, `x` or `weights`; padding of the one for the input stays as it is.
     threads : int
         How many threads may share the work. The result has the same bits for any number.
 
@@ -268,7 +268,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
         if len(calls) >= CACHED:
             calls.clear()
         calls[key] = call
-    by_input, by_weights, by_bias = outputs(out, needs, call.shapes, [("grad", source)] if image is None else [("grad", source), ("x", image)])
+    by_input, by_weights, by_bias = outputs(out, needs, call.shapes, {"grad": source, "x": image, "weights": as_ndarray(weights)})
     if by_weights is None and "weights" in needs:
         by_weights = unwritten(call.results[1])
     if by_bias is None and "bias" in needs:
@@ -604,9 +604,9 @@ cdef object reading_that_fits(list readings, Py_ssize_t channels, Py_ssize_t cou
     raise LayoutError(f"x and grad must have the input and output channels of the weights, {counts}: {channels} and {count}")
 
 
-cdef list outputs(object out, tuple needs, tuple shapes, list inputs):
+cdef list outputs(object out, tuple needs, tuple shapes, dict inputs):
     """What was given to write to, checked, for each of NAMES; `inputs`: what that may not overlap."""
-    cdef list taken = [(name, *address_range(array)) for name, array in inputs]
+    cdef list taken = [(name, *address_range(array)) for name, array in inputs.items() if array is not None]
     if out is None:
         return [None, None, None]
     if not isinstance(out, tuple) or len(out) != 3:

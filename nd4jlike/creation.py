@@ -441,6 +441,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     >>> float(base[1, 2])
     5.0
     """
+    _check_copy(copy)
     if isinstance(obj, bytes):  # which NumPy takes for text
         obj = memoryview(obj)
     shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
@@ -458,7 +459,10 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     except (LayoutError, UnsupportedLayoutError):
         if copy is False or not shares or not (copy or dtype is not None):
             raise
-        found, copy = wrap_array(np.array(obj)), None  # a copy, which lies as it must
+        try:
+            found, copy = wrap_array(np.array(obj)), None  # a copy, which lies as it must
+        except (ValueError, BufferError) as error:
+            raise LayoutError(f"NumPy cannot copy the memory of a {type(obj).__name__}: {error}") from error
     if dtype is not None and found.dtype != (target := dtypes.dtype(dtype)):
         if copy is False:
             raise UnsupportedLayoutError(f"a conversion from {found.dtype} to {target} is a copy, and copy=False forbids it")
@@ -467,6 +471,11 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
             return wrap_array(np.array(obj, target))
         return found.astype(target)
     return found.copy() if copy and (shares or not isinstance(obj, _FRESH)) else found
+
+
+def _check_copy(copy: bool | None) -> None:
+    if copy is not None and not isinstance(copy, bool | np.bool_):
+        raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
 
 
 def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
@@ -537,6 +546,7 @@ def from_dlpack(obj: Any, *, device: Any = None, copy: bool | None = None) -> Nd
         raise UnsupportedLayoutError(f"arrays are on the CPU: device={device!r}")
     if not hasattr(obj, "__dlpack__") or not hasattr(obj, "__dlpack_device__"):
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no __dlpack__ and __dlpack_device__")
+    _check_copy(copy)
     kind, number = obj.__dlpack_device__()
     if kind != 1:
         raise UnsupportedLayoutError(f"the memory of a {type(obj).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")

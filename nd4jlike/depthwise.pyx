@@ -14,7 +14,7 @@ from nd4jlike.kernels.problem cimport (
     REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
-from nd4jlike.workers cimport MAX_PARTS, Work, share_work
+from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work
 
 import numpy as np
 
@@ -214,7 +214,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             self.output_dtype = np.dtype(quantization.output or ("int64" if self.dtype == np.int16 else "int32"))
             if quantization.output is None and self._activation is not None:
                 raise LayoutError(f"an activation needs the scale of an output, which accumulators have not: activation={activation!r}")
-        elif self.dtype == np.int16 and rounding == "xnnpack":
+        if self.dtype == np.int16 and rounding == "xnnpack":
             raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
         self._bias = None if bias is None else checked_bias(bias, bias_types)
         options = dict(stride=self._stride, dilation=self._dilation, padding=self._padding, data_format=data_format, weights_format=weights_format,
@@ -740,7 +740,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"halo      {halo}",
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
-            f"threads   {launch.parts} of {self.threads}, {launch.rows} rows",
+            f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {launch.rows} rows",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
             f"inputs and outputs {DISTANCES[problem.distance]}",
         ]

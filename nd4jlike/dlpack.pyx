@@ -16,6 +16,7 @@ __all__ = []
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
+    bint Py_IsInitialized() noexcept nogil
 
 cdef extern from *:
     bint mul_overflows "__builtin_mul_overflow"(Py_ssize_t a, Py_ssize_t b, Py_ssize_t *result) noexcept nogil
@@ -43,7 +44,7 @@ cdef struct DLTensor:
 cdef struct DLManagedTensor:
     DLTensor dl_tensor
     void *manager_ctx
-    void (*deleter)(DLManagedTensor *) noexcept
+    void (*deleter)(DLManagedTensor *) noexcept nogil
 
 cdef struct DLPackVersion:
     uint32_t major
@@ -52,7 +53,7 @@ cdef struct DLPackVersion:
 cdef struct DLManagedTensorVersioned:
     DLPackVersion version
     void *manager_ctx
-    void (*deleter)(DLManagedTensorVersioned *) noexcept
+    void (*deleter)(DLManagedTensorVersioned *) noexcept nogil
     uint64_t flags
     DLTensor dl_tensor
 
@@ -75,14 +76,20 @@ cdef struct ExportVersioned:
     int64_t numbers[2 * MAX_RANK]
 
 
-# The consumer may let go without the GIL, on any thread.
-cdef void delete_legacy(DLManagedTensor *tensor) noexcept with gil:
-    Py_DECREF(<object> tensor.manager_ctx)
+# The consumer may let go without the GIL, on any thread, and after the interpreter has ended.
+cdef void let_go(void *owner) noexcept nogil:
+    if Py_IsInitialized():
+        with gil:
+            Py_DECREF(<object> owner)
+
+
+cdef void delete_legacy(DLManagedTensor *tensor) noexcept nogil:
+    let_go(tensor.manager_ctx)
     free(tensor)
 
 
-cdef void delete_versioned(DLManagedTensorVersioned *tensor) noexcept with gil:
-    Py_DECREF(<object> tensor.manager_ctx)
+cdef void delete_versioned(DLManagedTensorVersioned *tensor) noexcept nogil:
+    let_go(tensor.manager_ctx)
     free(tensor)
 
 

@@ -241,9 +241,9 @@ def bits_dtype(spec: DType) -> np.dtype[Any]:
     return np.dtype(np.uint16) if isinstance(spec, BFloat16) else spec
 
 
-def refuse_references(held: memoryview | None) -> None:
+def refuse_references(held: object) -> None:
     """Refuse memory whose elements hold references to Python objects, and the memory of a pointer, which is not what it points to."""
-    if held is None:
+    if not isinstance(held, memoryview):  # our own memory, or that of a capsule, which says numbers
         return
     kind = held.format.lstrip("@=<>!")
     if kind.startswith(("&", "X{")) or kind in {"P", "z", "Z"}:

@@ -393,6 +393,8 @@ cdef class NdArray(_Operators):
         self.buffer = memory
         self.readonly = memory.readonly or cells_may_be_shared(&descriptor.layout)
 
+    __array_priority__ = 0.0  # Dask asks for it
+
     cdef char *data(self) noexcept:
         return self.buffer.data + self.descriptor.layout.offset * self.descriptor.layout.itemsize
 
@@ -703,6 +705,8 @@ cdef class NdArray(_Operators):
             raise _NoInterfaceError(
                 f"__array_interface__ carries strides and NumPy's element types, not {layout!r}; reorder to a plain layout, take exploded(), or convert"
             )
+        if not self.readonly:  # who has the address may write around the elements
+            self.buffer.shared_with_others = True
         return {
             "version": 3,
             "shape": layout.shape,

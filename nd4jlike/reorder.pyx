@@ -106,6 +106,8 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         if type(scale) in FIXED and type(zero_point) in FIXED and type(padding_value) in FIXED:
             calls[place] = call
     if type(threads) is not int or threads != 1:
+        if isinstance(threads, bool):
+            raise LayoutError(f"threads must be an integer: {threads}")
         count = min(number("threads", threads, operator.index), 1 << 30)
         if count < 1:
             raise LayoutError(f"threads must be at least 1: {count}")

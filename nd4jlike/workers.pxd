@@ -9,3 +9,6 @@ cdef enum:
 
 # Have items [0, count) done by up to `parts` threads, the caller one of them. They are taken some at a time, as multiples of `step` where possible.
 cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts) noexcept nogil
+
+# Whether calls are not shared, because this process was forked.
+cdef bint computes_alone() noexcept nogil

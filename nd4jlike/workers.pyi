@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
-__all__ = ["share"]
+__all__ = ["share", "threads_are_new"]
 
 def share(work: Callable[[int, int], object], count: int, parts: int) -> None: ...
+def threads_are_new() -> None: ...

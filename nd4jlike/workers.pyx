@@ -30,7 +30,7 @@ cdef extern from *:
     Py_ssize_t TAKE_NEXT(Py_ssize_t *counter) nogil
     void in_parallel(void (*take)(void *shared, int place) noexcept nogil, void *shared, int parts) nogil
 
-__all__ = ["share"]
+__all__ = ["share", "threads_are_new"]
 
 cdef enum:
     # Pieces for each thread: who wakes up late takes fewer of them.
@@ -54,6 +54,22 @@ cdef bint forked = False
 cdef void remember_the_fork() noexcept nogil:
     global forked
     forked = True
+
+
+cdef bint computes_alone() noexcept nogil:
+    return forked
+
+
+def threads_are_new():
+    """Let a forked process share its calls: for one whose parent has never computed with OpenMP's threads, so that none are missing.
+
+    Examples
+    --------
+    >>> from nd4jlike.workers import threads_are_new
+    >>> threads_are_new()
+    """
+    global forked
+    forked = False
 
 
 cdef void take_pieces(void *context, int place) noexcept nogil:

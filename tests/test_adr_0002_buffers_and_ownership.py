@@ -121,6 +121,10 @@ def test_d2_asarray():
     for obj, kw in (([1, 2], {}), (np.float64(3), {}), (np.zeros(3), {"dtype": "float32"})):
         with pytest.raises(UnsupportedLayoutError, match="copy=False"):
             nd.asarray(obj, copy=False, **kw)
+    for make in (nd.asarray, nd.from_dlpack):
+        for copy in ("no", 5):
+            with pytest.raises(LayoutError, match=f"copy is {copy!r}, it must be None or a bool"):
+                make(np.zeros(3), copy=copy)
 
 
 class _View(ctypes.Structure):
@@ -710,13 +714,14 @@ def test_d2_one_run_in_any_order():
         assert np.asarray(values)[1, 2] == 99
 
 
-def test_d13_who_has_the_address_can_write():
-    """D13: memory whose padding was handed out writable (its address) is looked at: dirty padding never reaches a result."""
+@pytest.mark.parametrize("address", [lambda x: x.buffer.address, lambda x: x.__array_interface__["data"][0] - 4 * x.descriptor.offset])
+def test_d13_who_has_the_address_can_write(address):
+    """D13: memory whose padding was handed out writable (its address, that of the elements) is looked at: dirty padding never reaches a result."""
     x = nd.create((1, 2, 4, 4), paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1))
     x[...] = 1
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 2, 1), np.float32), data_format="NCHW")
     expected = plan(x).to_numpy()
-    ctypes.memset(x.buffer.address, 0x42, 28)
+    ctypes.memset(address(x), 0x42, 28)
     assert not x.check_padding()
     assert np.array_equal(plan(x).to_numpy(), expected)
     assert (x + x).check_padding()

@@ -301,8 +301,9 @@ def test_d16_what_int16_has_not():
     largest = float(np.nextafter(np.float32(2**14), np.float32(0)))
     nd.DepthwiseConv2d(weights, quantization=nd.Quantization((largest, 0), 1.0, (1.0, 0)), dtype="int16")
     nd.Quantization((float(np.nextafter(np.float32(2**30), np.float32(0))), 0), 1.0, (1.0, 0))
-    with pytest.raises(nd.LayoutError, match="XNNPACK has none"):
-        nd.DepthwiseConv2d(weights, quantization=nd.Quantization((1.0, 0), 1.0, (1.0, 0)), dtype="int16", rounding="xnnpack")
+    for output in ((1.0, 0), None, "float32"):
+        with pytest.raises(nd.LayoutError, match="XNNPACK has none"):
+            nd.DepthwiseConv2d(weights, quantization=nd.Quantization((1.0, 0), 1.0, output), dtype="int16", rounding="xnnpack")
 
 
 @every_isa

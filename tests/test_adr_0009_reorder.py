@@ -381,6 +381,8 @@ def test_d5_other_arguments_are_checked():
         nd.reorder(x, 7)
     with pytest.raises(nd.LayoutError, match="threads must be at least 1: 0"):
         nd.reorder(x, "ab", threads=0)
+    with pytest.raises(nd.LayoutError, match="threads must be an integer: True"):
+        nd.reorder(x, "ab", threads=True)
     with pytest.raises(nd.IsaError, match="mmx"):
         nd.reorder(x, "ab", isa="mmx")
     with pytest.raises(nd.DTypeError, match="padding value"):

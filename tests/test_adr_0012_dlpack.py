@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import re
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -402,11 +404,49 @@ def test_d7_imports(versioned):
     assert nd.from_dlpack(none).size == 3
 
 
+@pytest.mark.parametrize(("version", "name", "deleter"), [("(1, 0)", "dltensor_versioned", 16), ("None", "dltensor", 56)])
+def test_d7_consumers_that_outlive_the_interpreter(version, name, deleter):
+    """D7: the producer's deleter is called on whatever thread lets go, and after the interpreter has ended, too."""
+    program = f"""
+import ctypes
+import nd4jlike as nd
+leave = getattr(ctypes.CDLL(None), "__cxa_atexit", None)
+if leave is None:
+    raise SystemExit("the C library has no __cxa_atexit")
+x = nd.zeros(4)
+capsule = x.__dlpack__(max_version={version})
+pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+tensor = pointer_of(capsule, b"{name}")
+rename(capsule, b"used")
+leave(ctypes.c_void_p(ctypes.c_void_p.from_address(tensor + {deleter}).value), ctypes.c_void_p(tensor), None)
+del capsule, x
+print("ended")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if "no __cxa_atexit" in done.stderr:
+        pytest.skip("the C library has no __cxa_atexit")
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_d7_the_buffer_of_what_was_imported(versioned):
+    """D7: The bytes live as long as any view of what was imported: an array made of its buffer is one."""
+    producer = Producer(numbered((3, 4)), versioned)
+    x = nd.from_dlpack(producer)
+    again = NdArray(x.descriptor, x.buffer)
+    assert np.array_equal(again.to_numpy(), numbered((3, 4)))
+    del x
+    gc.collect()
+    assert producer.released == 0
+    del again
+    gc.collect()
+    assert producer.released == 1
+
+
 @given(tagged_descriptors(("float32", "int8")))
 def test_d7_round_trips_leave_nothing_behind(d):
     """D7: the deleter is called once: there and back leaves no reference."""
-    import sys
-
     x = NdArray(d).exploded()
     before = sys.getrefcount(x)
     for _ in range(3):

@@ -197,6 +197,34 @@ assert work()
     assert done.returncode == 0, done.stderr
 
 
+def test_d5_a_child_that_starts_threads():
+    """D5: `explain()` says one thread. Who forks before anything is computed says so in the child (`threads_are_new`)."""
+    program = """
+import os, threading
+from nd4jlike import workers
+import numpy as np, nd4jlike as nd
+plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.float32), threads=2)
+x = np.ones((1, 128, 128, 32), np.float32)
+def places():
+    found = set()
+    together = threading.Barrier(2)
+    def work(begin, end):
+        found.add(threading.get_ident())
+        if begin in (0, 40):
+            together.wait(30)
+    workers.share(work, 80, 2)
+    return len(found)
+child = os.fork()
+if child == 0:
+    alone = "threads   1 of 2" in plan.explain(x)
+    workers.threads_are_new()
+    os._exit(0 if alone and "threads   2 of 2" in plan.explain(x) and places() == 2 else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_d6_threads_share_what_remembers():
     """D6: Descriptors, arrays and plans may be read and called by several threads at a time: what they remember of the last call is exchanged."""
     weights = np.ones((3, 3, 8, 1), np.float32)

@@ -269,16 +269,18 @@ def test_d6_elements_of_out_are_written_and_nothing_else(isa):
 
 
 def test_d6_overlap_is_refused():
-    """D6: one that overlaps another, `grad` or `x` is refused."""
+    """D6: one that overlaps another, `grad`, `x` or `weights` is refused."""
     grad, x, weights = layer((5, 6), 3, 1, (3, 3), padding=same((5, 6), (3, 3)))
     memory = np.zeros(200, np.float32)
     for out in ((grad, None, None), (x, None, None), (x[:, ::-1], None, None), (None, x.reshape(-1)[:27].reshape(3, 3, 3, 1), None),
-                (memory[:90].reshape(x.shape), memory[63:90].reshape(weights.shape), None), (None, None, grad[0, 0, 0])):  # fmt: skip
-        kept = grad.copy(), x.copy()
-        with pytest.raises(nd.LayoutError, match=r"^out for (input|weights|bias) must not overlap (grad|x|input): bytes 0x"):
+                (memory[:90].reshape(x.shape), memory[63:90].reshape(weights.shape), None), (None, None, grad[0, 0, 0]),
+                (None, weights, None), (None, None, weights.reshape(-1)[5:8])):  # fmt: skip
+        kept = grad.copy(), x.copy(), weights.copy()
+        with pytest.raises(nd.LayoutError, match=r"^out for (input|weights|bias) must not overlap (grad|x|weights|input): bytes 0x"):
             nd.depthwise_conv2d_backward(grad, x, weights, out=out)
         assert np.array_equal(grad, kept[0])
         assert np.array_equal(x, kept[1])
+        assert np.array_equal(weights, kept[2])
 
 
 @every_isa
