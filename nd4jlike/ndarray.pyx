@@ -119,7 +119,7 @@ cdef int export_buffer(Buffer buffer, ShapeDescriptor descriptor, bint readonly,
     cdef int i
     view.obj = None
     if layout.block_count:
-        raise UnsupportedLayoutError(f"the buffer protocol carries strides, not the inner blocks of {descriptor!r}; reorder to a plain layout first")
+        raise UnsupportedLayoutError(f"the buffer protocol carries strides, not inner blocks {descriptor.inner_blocks}; reorder to a plain layout first")
     if flags & PyBUF_WRITABLE and readonly:
         raise BufferError("the array is read-only")
     c_run, f_run = is_run(layout, False), is_run(layout, True)
@@ -128,7 +128,9 @@ cdef int export_buffer(Buffer buffer, ShapeDescriptor descriptor, bint readonly,
         or (not f_run and flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS)
         or (not c_run and not f_run and flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS)
     ):
-        raise UnsupportedLayoutError(f"a contiguous export was asked for, the elements are not: {descriptor!r}; reorder to a dense layout first")
+        raise UnsupportedLayoutError(
+            f"a contiguous export was asked for, the elements are not: shape={descriptor.shape}, strides={descriptor.strides}; reorder to a dense layout first"
+        )
 
     numbers = <Py_ssize_t *> malloc(<size_t> (2 * layout.rank + 1) * sizeof(Py_ssize_t))
     if numbers is NULL:
@@ -703,7 +705,8 @@ cdef class NdArray(_Operators):
         cdef ShapeDescriptor layout = self.descriptor
         if layout.layout.block_count or not isinstance(layout.dtype, np.dtype):
             raise _NoInterfaceError(
-                f"__array_interface__ carries strides and NumPy's element types, not {layout!r}; reorder to a plain layout, take exploded(), or convert"
+                f"__array_interface__ carries strides and NumPy's element types, not inner blocks {layout.inner_blocks} of {layout.dtype}: "
+                "reorder to a plain layout, take exploded(), or convert"
             )
         if not self.readonly:  # who has the address may write around the elements
             self.buffer.shared_with_others = True

@@ -21,7 +21,7 @@ EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.
 
 cdef enum:
     MANY = 4096  # elements
-    SHORT_ROW = 4096  # bytes
+    RUN_COST = 1024  # bytes that NumPy computes while it begins a run of elements
 
 cdef object ADD = np.add, SUBTRACT = np.subtract, MULTIPLY = np.multiply, DIVIDE = np.true_divide, POWER = np.power, GENERIC = np.generic
 
@@ -101,21 +101,21 @@ cdef bint has_tail(const Layout *layout) noexcept:
 
 
 cdef bint has_short_rows(const Layout *layout) noexcept:
-    """Whether padding cuts the elements into many short runs, and is not most of the buffer."""
-    cdef Py_ssize_t run = layout.itemsize * inner_run(layout), cells = 1
+    """Whether padding cuts the elements into runs, and what begins them all costs more than the padding does."""
+    cdef Py_ssize_t run = inner_run(layout), cells = 1
     cdef int i, axis
     if layout.length < MANY:
         return False
     for axis in range(layout.rank):
         cells *= layout.padded_shape[axis]
-    if cells == layout.length or cells > 2 * layout.length:
+    if cells == layout.length:
         return False
     for i in range(layout.rank - 1, -1, -1):
         axis = layout.axes[i]
         run *= layout.shape[axis] // block_product(layout, axis)
         if layout.padded_shape[axis] != layout.shape[axis]:
             break
-    return run < SHORT_ROW
+    return (cells - layout.length) * layout.itemsize < layout.length // run * RUN_COST
 
 
 cdef bint is_twin(NdArray x, const Layout *model) noexcept:
