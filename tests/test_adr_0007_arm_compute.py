@@ -880,7 +880,7 @@ def test_d19_empty_arrays_with_padding(shape, padding):
 
 
 def test_d19_padding_belongs_to_the_array():
-    """D19: and the info's padding is padding of the array too (`gaps=True`: or a gap)."""
+    """D19: and the info's padding is padding of the array too, cell by cell (`gaps=True`: or a gap)."""
     image = nd4jlike.array(numbered((6, 8)))
     with pytest.raises(LayoutError, match=r"{'right': 3}.*gaps=True"):
         Tensor.from_array(image[1:4, :5])
@@ -907,6 +907,29 @@ def test_d19_each_side_of_the_padding_belongs_to_the_array(side):
     rejected(Tensor(info), x, LayoutError, f"pads {{'{side}': 1}} elements more")
     Tensor(info).import_memory(x, gaps=True)
     Tensor(other).import_memory(x)
+
+
+def test_d19_the_padding_of_one_row_is_as_far_away_as_the_info_says():
+    """D19: the info's padding is padding of the array too, cell by cell: of one row of a wider array, the rows above and below lie elsewhere."""
+    wide = nd4jlike.ones((1, 4), paddings=(2, 2), padding_offsets=(1, 1))
+    part = wide[:, :2]
+    with pytest.raises(LayoutError, match=r"{'top': 1, 'bottom': 1} elements more"):
+        Tensor.from_array(part)
+    rejected(Tensor(TensorInfo.from_shape((1, 2), "F32", padding=PaddingSize(bottom=1))), part, LayoutError, r"{'bottom': 1}")
+    assert Tensor.from_array(part, gaps=True).info.strides_in_bytes == (4, 8)
+    assert Tensor.from_array(wide).info.padding == PaddingSize(1, 1, 1, 1)
+    row = nd4jlike.ones((3,), paddings=(2,), padding_offsets=(1,))
+    assert Tensor.from_array(row).info.padding == PaddingSize(left=1, right=1)
+    room = NdArray(ShapeDescriptor("float32", "c", (100,)))
+    for strides, own in (((3, 1), True), ((3, 5), False)):  # one column: the cells beside it lie at its axis's stride
+        column = NdArray(ShapeDescriptor("float32", "c", (4, 1), strides, offset=9, paddings=(0, 2), padding_offsets=(0, 1)), room)
+        tensor = Tensor(TensorInfo.from_shape((4, 1), "F32", padding=PaddingSize(left=1, right=1)))
+        if own:
+            tensor.import_memory(column)
+        else:
+            rejected(tensor, column, LayoutError, r"{'right': 1, 'left': 1}", readonly=True)
+    explicit = TensorInfo.from_descriptor(ShapeDescriptor("float32", "c", (1, 5)), explicit_strides=True)
+    Tensor(explicit).import_memory(nd4jlike.ones((1, 5)))
 
 
 def test_d19_axes_of_one_element_have_any_stride():

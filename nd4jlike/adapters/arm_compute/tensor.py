@@ -187,11 +187,11 @@ class Tensor:
             raise LayoutError(f"misaligned memory: {multiple} bytes asked for, the buffer begins at address {address:#x}")
         if array.readonly and not readonly:
             raise LayoutError("read-only memory: the library may write it, its padding too; readonly=True says that it does not")
-        foreign = {} if gaps else _foreign_padding(self.info.padding, array.descriptor)
+        foreign = {} if gaps else _foreign_padding(self.info, array.descriptor)
         if foreign:
             raise LayoutError(
                 f"the info pads {foreign} elements more than the array, and the library may write there: shape {array.shape}, {self.info.padding}, paddings "
-                f"{array.descriptor.paddings} of the array; declare the padding in its descriptor, or say gaps=True where these cells are free"
+                f"{array.descriptor.paddings} of the array, strides {array.strides}; declare the padding in its descriptor, or say gaps=True where these cells are free"
             )
         self._hold(array, start)
 
@@ -331,9 +331,17 @@ def _start_of(info: TensorInfo, array: NdArray) -> int:
     return start
 
 
-def _foreign_padding(padding: PaddingSize, descriptor: ShapeDescriptor) -> dict[str, int]:
-    """Sides on which `padding` exceeds the padding of the descriptor's last two axes, and by how many elements."""
+def _foreign_padding(info: TensorInfo, descriptor: ShapeDescriptor) -> dict[str, int]:
+    """Sides on which the info's padding exceeds that of the descriptor's last two axes, and by how many elements."""
+    padding = info.padding
     rows, columns = (0, 0, *descriptor.paddings)[-2:]
     top, left = (0, 0, *descriptor.padding_offsets)[-2:]
+    if descriptor.length and not padding.empty:
+        # The stride of an axis of one element was not compared: padding at another distance is not where the info has it.
+        (height, width), (pitch, step) = (1, 1, *descriptor.shape)[-2:], (0, 0, *descriptor.strides)[-2:]
+        if height == 1 and pitch * descriptor.itemsize != info.strides_in_bytes[1]:
+            rows = top = 0
+        if width == 1 and step != 1:
+            columns = left = 0
     own = {"top": top, "right": columns - left, "bottom": rows - top, "left": left}
     return {side: getattr(padding, side) - size for side, size in own.items() if getattr(padding, side) > size}
