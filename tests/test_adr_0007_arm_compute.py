@@ -132,6 +132,19 @@ def test_d2_blocked_and_reversed_layouts_are_refused():
             Tensor.from_array(view)
 
 
+def test_d2_explicit_strides_that_the_library_lacks_are_refused():
+    """D2: naming the axis, the reason and the values: strides that are taken as they are, too."""
+    x = nd4jlike.array(numbered((4, 5)))
+    for descriptor, reason in (
+        (x[:, ::-1].descriptor, "axis 1: stride -1 for 5 elements"),
+        (x[::-1].descriptor, "axis 0: stride -5 for 4 elements"),
+        (ShapeDescriptor("float32", "c", (3, 4), (0, 1)), "axis 0: stride 0 for 3 elements"),
+    ):
+        with pytest.raises(UnsupportedLayoutError, match=f"{reason}.*shape"):
+            TensorInfo.from_descriptor(descriptor, explicit_strides=True)
+    assert TensorInfo.from_descriptor(ShapeDescriptor("float32", "c", (3, 1, 0), (0, 0, 1)), explicit_strides=True).strides_in_bytes == (4, 0, 0)
+
+
 def test_d2_element_types_that_cannot_be_expressed_are_refused():
     """D2: or element type that the library cannot express is refused."""
     with pytest.raises(DTypeError, match="no data type for bool"):
@@ -1037,6 +1050,8 @@ def test_d21_copies_convert_nothing():
             tensor.copy_from(wrong)
         with pytest.raises(LayoutError, match="shape"):
             tensor.copy_to(nd4jlike.array(wrong))
+    with pytest.raises(TypeError, match="copy_to takes an NdArray, not list"):
+        tensor.copy_to([[0] * 3] * 2)
     for dtype in ("float64", "int32"):
         with pytest.raises(DTypeError, match=dtype):
             tensor.copy_from(np.zeros((2, 3), dtype))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
-from nd4jlike.adapters.arm_compute.padding import PaddingSize
 from nd4jlike.adapters.arm_compute.tensor_info import TensorInfo, corrected, data_type_name
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import codes
@@ -191,7 +190,8 @@ class Tensor:
         if foreign:
             raise LayoutError(
                 f"the info pads {foreign} elements more than the array, and the library may write there: shape {array.shape}, {self.info.padding}, paddings "
-                f"{array.descriptor.paddings} of the array, strides {array.strides}; declare the padding in its descriptor, or say gaps=True where these cells are free"
+                f"{array.descriptor.paddings} and strides {array.strides} of the array; declare the padding in its descriptor, "
+                "or say gaps=True where these cells are free"
             )
         self._hold(array, start)
 
@@ -235,6 +235,7 @@ class Tensor:
         A configure step has asked for padding that the data does not have yet:
 
         >>> import nd4jlike
+        >>> from nd4jlike.adapters.arm_compute import PaddingSize
         >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "F32", padding=PaddingSize(right=5)))
         >>> tensor.allocate()
         >>> tensor.copy_from(nd4jlike.ones((2, 3)))
@@ -263,9 +264,12 @@ class Tensor:
             When the tensor has no memory, or `out` another shape.
         DTypeError
             When the elements of `out` are of another type: nothing is converted.
+        TypeError
+            When `out` is no NdArray.
 
         Examples
         --------
+        >>> from nd4jlike.adapters.arm_compute import PaddingSize
         >>> tensor = Tensor(TensorInfo.from_shape((2, 3), "S8", padding=PaddingSize(1, 1, 1, 1)))
         >>> tensor.allocate()
         >>> tensor.copy_to().to_numpy()
@@ -273,6 +277,8 @@ class Tensor:
                [0, 0, 0]], dtype=int8)
         """
         own = self._require_memory("copy_to")
+        if out is not None and not isinstance(out, (NdArray, np.ndarray)):
+            raise TypeError(f"copy_to takes an NdArray, not {type(out).__name__}: nd4jlike.asarray wraps other memory")
         target = NdArray(ShapeDescriptor(own.descriptor.dtype, "c", own.shape)) if out is None else out
         self._check_same(target)
         target[...] = own

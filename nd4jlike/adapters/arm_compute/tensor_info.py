@@ -188,7 +188,7 @@ class TensorInfo:
         ------
         UnsupportedLayoutError
             For a layout that the library cannot express: blocks, more than 6 axes, an order that is not c, padding on another axis,
-            gaps within rows, strides beyond 32 bits. Says which axis and why.
+            gaps within rows, strides beyond 32 bits; with `explicit_strides` strides that are negative or 0. Says which axis and why.
         DTypeError
             For an element type that the library lacks, or a `data_type` that is another element type.
         LayoutError
@@ -214,6 +214,12 @@ class TensorInfo:
         padding = PaddingSize() if explicit_strides else padding_of(descriptor, rebase)
         info = cls.from_shape(descriptor.shape, name, padding=padding, data_layout=data_layout, biases=biases)
         if explicit_strides:
+            for axis, (extent, stride) in enumerate(zip(descriptor.shape, descriptor.strides, strict=True)):
+                if stride < 0 or (stride == 0 and extent > 1 and descriptor.length):
+                    raise UnsupportedLayoutError(
+                        f"axis {axis}: stride {stride} for {extent} elements, arm_compute's strides are positive; shape {descriptor.shape}, "
+                        f"strides {descriptor.strides}"
+                    )
             itemsize = info.element_size
             strides = [stride * itemsize for stride in descriptor.strides[::-1][: info.num_dimensions]] or [itemsize]
             info.init(strides, descriptor.offset * itemsize, descriptor.allocLength() * itemsize)
