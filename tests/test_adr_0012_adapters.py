@@ -1,5 +1,6 @@
 """ADR 0012: torch, JAX and Dask by their adapters."""
 
+import pickle
 import subprocess
 import sys
 
@@ -167,7 +168,7 @@ def test_d10_dask_refused():
     assert from_dask(da.ones((0, 4))).shape == (0, 4)
     with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
         to_dask(np.zeros(3))
-    for chunks in (0, "many", (2,), ((1, 2), (4,))):
+    for chunks in (0, "many", (2,), ((1, 2), (4,)), -5, (3, -4), ((5, -1), (4,)), object()):
         with pytest.raises(LayoutError, match=r"chunks must cut the shape \(4, 4\)"):
             to_dask(nd.zeros((4, 4)), chunks)
 
@@ -179,3 +180,59 @@ def test_d10_dask_of_turned_arrays_and_bfloat16():
     x = nd.arange(24).reshape(4, 6)
     assert np.array_equal(to_dask(x, 2).T.compute(), x.to_numpy().T)
     assert to_dask(x.astype("bfloat16"), 2).sum().compute() == 276
+
+
+def test_d10_dask_of_one_element():
+    """D10: the blocks of `to_dask(x, chunks)` are views of `x`, of one without axes, too."""
+    pytest.importorskip("dask.array", reason="dask is not installed")
+    x = nd.full((), 3.0)
+    lazy = to_dask(x)
+    x[...] = 7
+    assert lazy.compute() == from_dask(lazy) == 7
+
+
+def test_d10_dask_of_other_processes():
+    """D10: as soon as it is computed; blocks that other processes compute come back first: those would write to copies."""
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
+
+    def elsewhere(graph, keys, **kwargs):
+        return dask.get(pickle.loads(cloudpickle.dumps(graph)), keys, **kwargs)
+
+    lazy = da.arange(63, dtype="float32", chunks=10).reshape(7, 9)
+    d = ShapeDescriptor.from_tag((7, 9), "Ba4b", "float32", (2, 0), (1, 0))
+    for scheduler in (elsewhere, "threads", "sync"):
+        with dask.config.set(scheduler=scheduler):
+            out = from_dask(lazy, d)
+            assert np.array_equal(out.to_numpy(), np.arange(63).reshape(7, 9))
+            assert out.check_padding()
+            assert from_dask(lazy.sum()) == 1953
+
+
+def test_d11_dask_mixes():
+    """D11: From the first call on Dask takes NdArrays for parts of its arrays: they mix with them, in operators and in NumPy's functions."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    x, v = nd.create((4, 6), paddings=(1, 2)), nd.arange(6)
+    x[...] = np.arange(24).reshape(4, 6)
+    lazy = to_dask(x, (2, 3))
+    expected = x.to_numpy() + np.arange(6)
+    for mixed in (lazy + v, v + lazy, np.add(lazy, v), np.add(v, lazy)):
+        assert isinstance(mixed, da.Array)
+        assert np.array_equal(mixed.compute(), expected)
+    assert np.array_equal(np.where(lazy > 3, v, lazy).compute(), np.where(x.to_numpy() > 3, np.arange(6), x.to_numpy()))
+    assert np.array_equal(np.concatenate([lazy, x]).compute(), np.concatenate([x.to_numpy()] * 2))
+    registered = list(da.chunk_types._HANDLED_CHUNK_TYPES)
+    from_dask(to_dask(x))
+    assert registered == da.chunk_types._HANDLED_CHUNK_TYPES
+    assert registered.count(nd.NdArray) == 1
+
+
+def test_d11_dask_percentiles():
+    """D11: in operators, in NumPy's functions and in percentiles."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    x = nd.arange(24, dtype="float32")
+    for chunks in (24, 5):
+        assert np.array_equal(
+            da.percentile(to_dask(x, chunks), [0, 50, 100]).compute(), da.percentile(da.from_array(x.to_numpy(), chunks), [0, 50, 100]).compute()
+        )

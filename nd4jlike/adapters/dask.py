@@ -32,7 +32,7 @@ def to_dask(x: NdArray, chunks: int | str | Sequence[Any] = "auto") -> Any:
     Returns
     -------
     dask.array.Array
-        Its blocks are NdArray views of `x`: no element is copied, and what is written to `x` later is seen.
+        Its blocks are NdArray views of `x`: no element is copied, and what is written to `x` later is seen. It mixes with NdArrays.
 
     Raises
     ------
@@ -56,12 +56,14 @@ def to_dask(x: NdArray, chunks: int | str | Sequence[Any] = "auto") -> Any:
     dtype = numpy_dtype(x.dtype)
     try:
         sizes = dask.core.normalize_chunks(chunks, x.shape, dtype=dtype)
-    except (ValueError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, ZeroDivisionError) as error:
         raise LayoutError(f"chunks must cut the shape {x.shape}: {chunks!r}: {error}") from error
+    if any(extent < 0 for along in sizes for extent in along):
+        raise LayoutError(f"chunks must cut the shape {x.shape}: {chunks!r}: a chunk has 0 elements or more")
     # Dask's own from_array would copy. No token of the contents is the name: they may change.
     name = f"nd4jlike-{uuid.uuid4().hex}"
     places = itertools.product(*(range(len(along)) for along in sizes))
-    blocks = {(name, *place): x[part] for place, part in zip(places, dask.core.slices_from_chunks(sizes), strict=True)}
+    blocks = {(name, *place): x[(*part, ...)] for place, part in zip(places, dask.core.slices_from_chunks(sizes), strict=True)}
     return dask.Array(blocks, name, sizes, dtype=dtype)
 
 
@@ -78,7 +80,8 @@ def from_dask(array: Any, layout: str | ShapeDescriptor | None = None) -> NdArra
     Returns
     -------
     NdArray
-        Each block was written where it belongs as soon as it was computed.
+        Each block was written where it belongs as soon as it was computed. Under schedulers that may compute elsewhere (all but threads and the
+        synchronous one) all blocks come back first: memory for twice the elements.
 
     Raises
     ------
@@ -107,13 +110,26 @@ def from_dask(array: Any, layout: str | ShapeDescriptor | None = None) -> NdArra
     if descriptor.shape != array.shape:
         raise LayoutError(f"the layout must have the shape of the Dask array, {array.shape}: {descriptor.shape}")
     out = NdArray(descriptor)
-    if out.size:
+    if not out.size:
+        return out
+    core = importlib.import_module("dask")
+    if core.base.get_scheduler(collections=[array]) in (core.threaded.get, core.local.get_sync):
         dask.store(array, out, lock=False)
+    else:  # what other processes write, they write to a copy
+        blocks = core.compute(*array.to_delayed().ravel())
+        for part, block in zip(dask.core.slices_from_chunks(array.chunks), blocks, strict=True):
+            out[part] = block
     return out
 
 
 def _dask() -> Any:
+    """Import Dask, which then knows NdArray."""
     try:
-        return importlib.import_module("dask.array")
+        dask = importlib.import_module("dask.array")
     except ImportError as error:
         raise MissingLibraryError("dask is not installed: pip install 'dask[array]'") from error
+    if not dask.chunk_types.is_valid_chunk_type(NdArray):
+        percentiles = dask.dispatch.percentile_lookup
+        percentiles.register(NdArray, lambda x, *args, **kwargs: percentiles(x.to_numpy(), *args, **kwargs))
+        dask.register_chunk_type(NdArray)
+    return dask
