@@ -607,6 +607,9 @@ def test_d9_size_and_alignment(engine):
         Memory(aligned.array[:, :, 1:, 1:], engine=engine, alignment=64)
     with pytest.raises(TypeError, match="asarray"):
         Memory(np.zeros(3), engine=engine)
+    for wrong in ("cpu", 0, False):
+        with pytest.raises(TypeError, match="engine is an Engine or None"):
+            Memory(NdArray(d), engine=wrong)
     with pytest.raises(LayoutError, match="tail must be one of"):
         Memory(NdArray(d), engine=engine, tail="ignore")
 
@@ -641,6 +644,21 @@ def test_d9_padding_is_not_touched(engine):
         whole = dataclasses.replace(own, dims=own.padded_dims)
         assert set(changed) == {whole.offset_of(index) for index in all_indices(whole.dims)}
         assert np.array_equal(onednn.reorder(x, ShapeDescriptor("float32", "c", d.shape), engine=engine).to_numpy(), values)
+
+
+@pytest.mark.parametrize("padding", [2, 20])
+def test_d9_padding_within_the_last_block_is_tail(engine, padding):
+    """D9: not the padding around them; padding within the last block of an axis is tail to it."""
+    x = NdArray(ShapeDescriptor.from_tag((5,), "A16a", paddings=(padding,)))
+    x.fill_padding(7, "halo")
+    with pytest.raises(LayoutError, match=rf"{min(padding, 11)} of 11 cells do not: \(5,\) holds 7"):
+        Memory(x, engine=engine)
+    onednn.reorder(nd.ones((5,)), x, engine=engine)
+    hosted = x.hosting_array().to_numpy()
+    assert hosted[:5].tolist() == [1] * 5
+    assert not hosted[5:16].any()
+    assert hosted[16:25].tolist() == [7] * max(0, padding - 11)
+    Memory(x, engine=engine)
 
 
 # The tail
@@ -1015,6 +1033,25 @@ def test_d15_quantization_is_for_bytes(engine):
         onednn.DepthwiseConv2d((1, 4, 4, 4), weights, quantization=nd.Quantization((0.5, 0), [0.5] * 3, (0.5, 0)), engine=engine)
 
 
+def test_d15_a_bias_of_int32_and_no_zero_point_of_weights(engine):
+    """D15: The bias is int32 and the weights have no zero point; others are refused."""
+    shape, weights = (1, 4, 4, 8), np.ones((3, 3, 8, 1), np.int8)
+    quantization = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
+    for bias in (np.ones(8, np.float32), np.ones(8, np.float16), np.ones(8, np.uint8), NdArray(ShapeDescriptor("bfloat16", "c", (8,))), [0.5] * 8):
+        with pytest.raises(DTypeError, match=r"bias must be int32 with quantization: \w+$"):
+            onednn.DepthwiseConv2d(shape, weights, bias, quantization=quantization, engine=engine)
+    zero = nd.Quantization((0.5, 0), 0.5, (0.5, 0), weights_zero_point=3)
+    for other in (weights, weights.view(np.uint8)):
+        with pytest.raises(LayoutError, match=r"weights zero point must be 0.*: 3"):
+            onednn.DepthwiseConv2d(shape, other, dtype="uint8", quantization=zero, engine=engine)
+    for output in (None, "float32"):
+        with pytest.raises(LayoutError, match="bytes to bytes"):
+            onednn.DepthwiseConv2d(shape, weights, quantization=nd.Quantization((0.5, 0), 0.5, output), engine=engine)
+    listed, given = (onednn.DepthwiseConv2d(shape, weights, bias, quantization=quantization, engine=engine) for bias in ([40] * 8, np.full(8, 40, np.int32)))
+    x = nd.ones(shape, dtype="int8")
+    assert np.array_equal(listed(filled(listed.src_descriptor, x)).to_numpy(), given(filled(given.src_descriptor, x)).to_numpy())
+
+
 def test_d16_bind(engine):
     """D16: `bind` checks two arrays once and gives a call that checks nothing any more."""
     plan = onednn.DepthwiseConv2d((1, 6, 5, 17), np.ones((3, 3, 17, 1), np.float32), engine=engine)
@@ -1131,6 +1168,36 @@ def test_d13_refusals(engine):
         onednn.DepthwiseConv2d((1, 6, 6, 17), weights, dst=ShapeDescriptor("float32", "c", (1, 6, 6, 18)), engine=engine)
     with pytest.raises(LayoutError, match="data_format"):
         onednn.DepthwiseConv2d((1, 6, 6, 17), weights, data_format="CHWN", engine=engine)
+    for wrong in ({"engine": "cpu"}, {"engine": 0}, {"engine": False}, {"dst": "nhwc"}, {"dst": 0}, {"quantization": "no"}):
+        (name, value), *_ = wrong.items()
+        with pytest.raises(TypeError, match=rf"^{name} is an? \w+ or None, not {type(value).__name__}$"):
+            onednn.DepthwiseConv2d((1, 6, 6, 17), weights, **{"engine": engine} | wrong)
+
+
+def test_d13_element_types_that_contradict_layouts(engine):
+    """D13: Element types beside layouts that contradict them are refused."""
+    weights, d = np.ones((3, 3, 8, 1), np.float32), ShapeDescriptor("float32", "c", (1, 5, 5, 8))
+    for arguments in ({"dtype": "int8"}, {"dst": d, "dst_dtype": "int32"}):
+        with pytest.raises(DTypeError, match=r"has elements of float32, asked for are int\d+"):
+            onednn.DepthwiseConv2d(d, weights, engine=engine, **arguments)
+    with pytest.raises(DTypeError, match="dst has elements of float32"):
+        onednn.depthwise_conv2d(NdArray(d), weights, dst_dtype="int32", out=NdArray(d), engine=engine)
+    plan = onednn.DepthwiseConv2d(d, weights, dst=d, dtype="float32", dst_dtype=np.float32, engine=engine)
+    assert plan(nd.ones((1, 5, 5, 8)))[0, 2, 2, 0] == 9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_d13_a_bias_of_pythons_numbers(engine, dtype):
+    """D13: its results are those of ours: with Python's numbers for a bias, too."""
+    x, weights = np.ones((1, 5, 5, 8), dtype), np.ones((3, 3, 8, 1), dtype)
+    for bias in ([2] * 8, [0.5] * 8) if dtype == "float32" else ([2] * 8,):
+        result = onednn.depthwise_conv2d(x, weights, bias, engine=engine)
+        assert np.array_equal(result.to_numpy(), onednn.depthwise_conv2d(x, weights, np.array(bias, result.dtype), engine=engine).to_numpy())
+        assert result[0, 2, 2, 0] == 9 + bias[0]
+    if dtype == "int8":
+        with pytest.raises(DTypeError, match="no data type for int64 elements"):
+            onednn.depthwise_conv2d(x, weights, [2**40] * 8, engine=engine)
+        assert onednn.depthwise_conv2d(x, weights, [0.5] * 8, dst_dtype="float32", engine=engine)[0, 2, 2, 0] == 9.5
 
 
 # Lifetimes and threads

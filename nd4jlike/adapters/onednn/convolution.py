@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from nd4jlike.adapters.onednn import libdnnl
-from nd4jlike.adapters.onednn.engine import Engine, bound, memory_over, primitive_of, run_once, shared_engine
+from nd4jlike.adapters.onednn.engine import Engine, bound, engine_of, memory_over, primitive_of, run_once
 from nd4jlike.adapters.onednn.libdnnl import Dims, Handle, Library
 from nd4jlike.adapters.onednn.memory import Memory, check_disjoint
 from nd4jlike.adapters.onednn.memory_desc import MemoryDesc
 from nd4jlike.creation import asarray
 from nd4jlike.descriptor import ShapeDescriptor
-from nd4jlike.dtypes import bits_dtype, by_onednn, codes
+from nd4jlike.dtypes import bits_dtype, by_onednn, codes, untyped
 from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus, UnsupportedLayoutError
 from nd4jlike.geometry import AXES, WEIGHT_AXES, Window, choice, integers, pair, sides, weight_readings
 from nd4jlike.ndarray import NdArray
+from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nd4jlike.adapters.onednn.memory import _Tail
-    from nd4jlike.quantization import Quantization
 
 __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
 
@@ -39,7 +39,8 @@ class DepthwiseConv2d:
     weights : NdArray or array_like
         Axes named by `weights_format`, as `nd4jlike.DepthwiseConv2d` has them. Copied.
     bias : NdArray or array_like, optional
-        One number for each output channel, of a type that the library takes: float32, or int32 with int32 results. Copied.
+        One number for each output channel, of a type that the library takes: float32, or int32 with int32 results; Python's numbers become
+        that. Copied.
     dst : ShapeDescriptor, optional
         Layout of the result. Default: the layout tag of `src` where it has one, else the library's choice. (Left to choose for a blocked
         input, it chooses a plain result and its slowest kernel.)
@@ -55,7 +56,8 @@ class DepthwiseConv2d:
     weights_format : {"HWCM", "MCHW", "MHWC", "C1HW"}, optional
         Names of the axes of the weights.
     quantization : Quantization, optional
-        For bytes: the library scales its sums, adds the zero point and rounds; the result has the type of the input. `bias` is int32, as ours is.
+        For bytes: the library scales its sums, adds the zero point and rounds; the result has the type of the input. `bias` is int32, as ours is;
+        weights have no zero point.
         It rounds floats once, half to even: elements may differ from `rounding="xnnpack"` by one where the exact value is near one half.
     engine : Engine, optional
         Default: one that all calls share.
@@ -63,11 +65,13 @@ class DepthwiseConv2d:
     Raises
     ------
     LayoutError
-        For shapes that do not fit each other.
+        For shapes that do not fit each other, and a quantization that is not from bytes to bytes or has a zero point of the weights.
     UnsupportedLayoutError
         Where the library has no implementation for these layouts and element types.
     DTypeError
-        For element types that the library lacks.
+        For element types that the library lacks, or that contradict `src` and `dst`, and with `quantization` for a bias other than int32.
+    TypeError
+        When `dst`, `quantization` or `engine` is something else.
     MissingLibraryError
         See `Engine`.
 
@@ -104,7 +108,10 @@ class DepthwiseConv2d:
         quantization: Quantization | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self._engine = engine or shared_engine()
+        for name, value, kind in (("dst", dst, ShapeDescriptor), ("quantization", quantization, Quantization)):
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"{name} is a {kind.__name__} or None, not {type(value).__name__}")
+        self._engine = engine_of(engine)
         batch, height, width, channel = AXES[choice("data_format", data_format, tuple(AXES))]
         self._axes = (batch, channel, height, width)
         self._back = tuple(sorted(range(4), key=self._axes.__getitem__))
@@ -122,21 +129,27 @@ class DepthwiseConv2d:
         walk = window.over((dims[2], dims[3]))
         dst_dims = (dims[0], outputs, *walk.out)
 
-        src_type = _name(src.dtype if isinstance(src, ShapeDescriptor) else dtype) if dtype is not None or isinstance(src, ShapeDescriptor) else weights_type
+        src_type = _agreed("src", src, dtype) or weights_type
         sums = {"s8": "s32", "u8": "s32"} if quantization is None else {}
-        dst_type = _name(dst.dtype if dst else dst_dtype) if dst or dst_dtype is not None else sums.get(src_type, src_type)
+        dst_type = _agreed("dst", dst, dst_dtype) or sums.get(src_type, src_type)
         if dst is not None and tuple(dst.shape[axis] for axis in self._axes if axis < dst.rank) != dst_dims:
             raise LayoutError(f"dst has shape {dst.shape}, the result {tuple(dst_dims[axis] for axis in self._back)}")
         src_md, dst_md = self._asked(src, dims, src_type), self._asked(dst or self._twin(src, dst_dims, dst_type), dst_dims, dst_type)
         grouped = (dims[1], outputs // dims[1], 1, kh, kw)
+        if bias is not None and not hasattr(bias, "dtype"):
+            bias = untyped(bias, asarray(bias).to_numpy(), "float32" if quantization is None and dst_type != "s32" else "int32")
         numbers_bias, bias_type = (None, "") if bias is None else _plain(bias)
         if numbers_bias is not None and numbers_bias.shape != (outputs,):
             raise LayoutError(f"bias has one number for each of {outputs} output channels: shape {numbers_bias.shape}")
         constants: dict[int, npt.NDArray[Any]] = {}
         if quantization is not None:
-            if {src_type, dst_type} - {"s8", "u8"}:
-                raise LayoutError(f"quantization scales bytes to bytes: src {src_type}, dst {dst_type}")
+            if {src_type, dst_type} - {"s8", "u8"} or not isinstance(quantization.output, tuple):
+                raise LayoutError(f"quantization scales bytes to bytes: src {src_type}, dst {dst_type}, output {quantization.output}")
             quantization.check("int8" if src_type == "s8" else "uint8", outputs)
+            if quantization.weights_zero_point:
+                raise LayoutError(f"the weights zero point must be 0, the library's weights are int8: {quantization.weights_zero_point}")
+            if numbers_bias is not None and bias_type != "s32":
+                raise DTypeError(f"bias must be int32 with quantization: {by_onednn(bias_type).name}")
             (scale, zero_point), (dst_scale, dst_zero_point) = quantization.input, quantization.output
             scales = np.broadcast_to(np.asarray(quantization.weights, np.float32), outputs)
             constants = {
@@ -363,6 +376,16 @@ def depthwise_conv2d(
 def _any(library: Library, dims: Sequence[int], data_type: str) -> Handle:
     """Ask for a memory descriptor whose layout the library chooses."""
     return library.make("memory_desc", "memory_desc_create_with_tag", len(dims), Dims(*dims), libdnnl.TYPES[data_type], libdnnl.ANY)
+
+
+def _agreed(what: str, layout: ShapeDescriptor | Sequence[int] | None, dtype: Any) -> str:
+    """Name the element type of a layout, which a `dtype` beside it must not contradict; empty where neither tells."""
+    if dtype is None and not isinstance(layout, ShapeDescriptor):
+        return ""
+    name = _name(layout.dtype if isinstance(layout, ShapeDescriptor) else dtype)
+    if dtype is not None and _name(dtype) != name:
+        raise DTypeError(f"{what} has elements of {by_onednn(name).name}, asked for are {codes(dtype).name}")
+    return name
 
 
 def _name(dtype: Any) -> str:

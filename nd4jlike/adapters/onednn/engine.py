@@ -15,7 +15,7 @@ from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray
 
-__all__ = ["CACHED", "Engine", "bound", "memory_over", "primitive_of", "run_once", "shared_engine"]
+__all__ = ["CACHED", "Engine", "bound", "engine_of", "memory_over", "primitive_of", "run_once", "shared_engine"]
 
 CACHED = 256  # descriptors that are remembered
 
@@ -116,6 +116,15 @@ def shared_engine() -> Engine:
         if path not in _engines:
             _engines[path] = Engine()
         return _engines[path]
+
+
+def engine_of(engine: Engine | None) -> Engine:
+    """Get the engine that a caller names, or the one that all calls share."""
+    if engine is None:
+        return shared_engine()
+    if not isinstance(engine, Engine):
+        raise TypeError(f"engine is an Engine or None, not {type(engine).__name__}")
+    return engine
 
 
 def bound(engine: Engine, primitive: Handle, scratch: int, arguments: dict[int, Handle]) -> Callable[[], None]:

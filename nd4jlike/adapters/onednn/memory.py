@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nd4jlike.adapters.onednn.engine import CACHED, Engine, memory_over, primitive_of, run_once, shared_engine
+from nd4jlike.adapters.onednn.engine import CACHED, Engine, engine_of, memory_over, primitive_of, run_once
 from nd4jlike.adapters.onednn.libdnnl import DST, SRC
 from nd4jlike.adapters.onednn.memory_desc import MemoryDesc
 from nd4jlike.descriptor import ShapeDescriptor
@@ -51,13 +51,14 @@ class Memory:
         For layouts and element types that the library cannot express; see `MemoryDesc.from_descriptor`. Of the blocked layouts with padding
         around the elements these are the ones that are no part of a dense buffer.
     TypeError
-        When `array` is no NdArray.
+        When `array` is no NdArray, or `engine` no Engine.
     MissingLibraryError
         See `Engine`.
 
     Notes
     -----
-    Padding around the elements is neither read nor written by the library. `NdArray` has seen to it that the buffer holds the last cell
+    Padding around the elements is neither read nor written by the library, but for padding within the last block of an axis, which is tail to
+    it. `NdArray` has seen to it that the buffer holds the last cell
     of the layout. Source: `dnnl_memory_create`, which takes an address and believes the rest.
 
     Examples
@@ -92,7 +93,7 @@ class Memory:
         self._array = array
         self._tail = choice("tail", tail, ("check", "zero", "trust"))
         self._desc = _described(array.descriptor)
-        self._engine = engine or shared_engine()
+        self._engine = engine_of(engine)
         self._md = self._engine._native(self._desc)
         before = self._engine._library.offset(self._md) * array.itemsize if self._desc.inner_nblks else 0
         self._handle = memory_over(self._engine, self._md, self.address - before, array)
@@ -203,7 +204,8 @@ def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescr
         What is read.
     destination : NdArray, Memory or ShapeDescriptor
         Of the same shape; of another element type, the library converts (rounding half to even, saturating integers). A descriptor:
-        a new array. The tail of its blocks is filled with zeros, padding around its elements keeps what it holds.
+        a new array. The tail of its blocks is filled with zeros, padding within the last block of an axis included; other padding keeps what it
+        holds.
     engine : Engine, optional
         Default: one that all calls share.
     tail : {"check", "zero", "trust"}, optional
