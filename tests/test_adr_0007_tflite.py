@@ -249,6 +249,10 @@ def bend_no_scale(tiny):
     tiny.graph.tensors[OUTPUT].quantization = None
 
 
+def bend_zero_point(tiny):
+    tiny.graph.tensors[OUTPUT].quantization.zeroPoint = np.array([128])
+
+
 def bend_bias_shape(tiny):
     tiny.graph.tensors[BIAS].shape = [2]
 
@@ -292,6 +296,7 @@ def bend_one_input(tiny):
         (bend_weight_axis, "3 scales along axis 0 of its weights"),
         (bend_scale_to_nan, "nan"),
         (bend_no_scale, "0 scales for its output; INT8 activations have one"),
+        (bend_zero_point, r"the output zero point must be an int8, -128 to 127: 128"),
         (bend_bias_shape, r"bias of shape \(2,\) for 3 output channels"),
         (bend_input_channels, "2 channels of input, 3 of weights, 3 of output"),
         (bend_rank, r"input \(5, 6, 3\), weights \(1, 3, 3, 3\)"),

@@ -610,9 +610,11 @@ class _Subgraph:
         if (zero_points != zero_points[0]).any():
             raise LayoutError(f"{where}: {weights.type} weights have one zero point, these have {zero_points.tolist()}")
         try:
-            return Quantization(input=pairs[0], weights=scales, output=pairs[1], weights_zero_point=int(zero_points[0]))
+            found = Quantization(input=pairs[0], weights=scales, output=pairs[1], weights_zero_point=int(zero_points[0]))
+            found.check(x.type.lower(), outputs)
         except Nd4jLikeError as error:
             raise LayoutError(f"{where}: {error}") from error
+        return found
 
 
 def _frozen(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
