@@ -438,6 +438,43 @@ def test_d32_attributes_of_another_kind(attribute):
         read(model)
 
 
+@pytest.mark.parametrize("attributes", [{"group": 3.0}, {"pads": "abcd"}, {"strides": [1.0, 1.0]}, {"kernel_shape": 3}, {"auto_pad": 3}])
+def test_d32_attributes_that_would_convert(attributes):
+    """D32: whose nodes have attributes of another type: one that Python converts, too."""
+    (name,) = attributes
+    with pytest.raises(LayoutError, match=rf"damaged ONNX model: Conv 0 \(Conv\): attribute {name} is no (INTS?|STRING)$"):
+        read(conv(**attributes))
+    with pytest.raises(LayoutError, match=r"DequantizeLinear \d \(DequantizeLinear\): attribute axis is no INT$"):
+        read(with_axis(0.0))
+
+
+def with_axis(axis):
+    """Make a QDQ model whose weights are scaled along `axis`."""
+    model = conv("int8", operator="QDQ")
+    node = next(node for node in model.nodes if node.output[0] == "w real")
+    del node.attribute[:]
+    node.attribute.append(tiny_onnx.onnx().helper.make_attribute("axis", axis))
+    return model
+
+
+@pytest.mark.parametrize("how", ["initializer", "Constant"])
+def test_d32_constants_in_another_file(how, tmp_path, monkeypatch):
+    """D32: and so is the content of a model whose constants are in files beside it; by its path it is read."""
+    model = tiny_onnx.onnx().load_model_from_string(conv(how=how).content())
+    path = tmp_path / "model.onnx"
+    tiny_onnx.onnx().save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0, convert_attribute=True)
+    (layer,) = depthwise_layers(path)
+    assert np.array_equal(layer.weights, layer_of(conv()).weights)
+    content = path.read_bytes()
+    for folder in (tmp_path.parent, tmp_path):
+        monkeypatch.chdir(folder)
+        with pytest.raises(LayoutError, match=r"the values of \['w', 'b'\] lie in another file.*give the path"):
+            read_model(content)
+    (tmp_path / "w.bin").unlink()
+    with pytest.raises(LayoutError, match=r"model.onnx: "):
+        read_model(path)
+
+
 def test_d32_input_without_a_type():
     """D32: a file whose inputs have no element type here is a `DTypeError`."""
     model = conv()

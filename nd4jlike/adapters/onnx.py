@@ -26,6 +26,11 @@ Sides = tuple[tuple[int, int], tuple[int, int]]
 
 _INTEGERS = ("int8", "uint8")
 _FLOATS = ("float16", "float32", "float64")
+# Types of the attributes that are read.
+_ATTRIBUTES = {
+    "group": "INT", "kernel_shape": "INTS", "strides": "INTS", "dilations": "INTS", "pads": "INTS", "auto_pad": "STRING",
+    "axis": "INT", "block_size": "INT", "output_dtype": "INT",
+}  # fmt: skip
 # What reading a message whose fields contradict each other may raise.
 _DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
 
@@ -191,7 +196,7 @@ def depthwise_layers(path: str | os.PathLike[str] | bytes) -> list[DepthwiseLaye
     Raises
     ------
     LayoutError
-        For a file that is no ONNX model or is damaged.
+        For a file that is no ONNX model or is damaged, and for the content of one with external data.
     DTypeError
         For a model input of an element type that NumPy does not have.
     MissingLibraryError
@@ -247,6 +252,8 @@ def read_model(path: str | os.PathLike[str] | bytes) -> OnnxModel:
     if not model.HasField("graph") or not model.graph.node:
         raise LayoutError(f"{where}not an ONNX model: it has no graph of nodes")
     try:
+        if outside := _outside(onnx, model.graph):  # of a file they are inside by now
+            raise LayoutError(f"the values of {outside} lie in another file, which is found beside a path only: give the path of the model, not its content")
         return _Reader(onnx, model).model()
     except Nd4jLikeError:
         raise
@@ -326,6 +333,10 @@ class _Reader:
 
     def attributes(self, node: Any) -> dict[str, Any]:
         """Read a node's attributes."""
+        for attribute in node.attribute:
+            kind = _ATTRIBUTES.get(attribute.name)
+            if kind is not None and attribute.type != getattr(self.onnx.AttributeProto, kind):
+                raise TypeError(f"{_name(node)} ({node.op_type}): attribute {attribute.name} is no {kind}")
         return {attribute.name: self.onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
 
     def constant(self, name: str) -> npt.NDArray[Any] | None:
@@ -614,6 +625,12 @@ def _all_nodes(graph: Any) -> Iterator[Any]:
         yield node
         for body in _bodies(node):
             yield from _all_nodes(body)
+
+
+def _outside(onnx: Any, graph: Any) -> list[str]:
+    """Names of the constants whose values are in another file."""
+    tensors = [*graph.initializer, *(attribute.t for node in _all_nodes(graph) for attribute in node.attribute)]
+    return [tensor.name for tensor in tensors if tensor.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def _frozen(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
