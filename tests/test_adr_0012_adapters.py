@@ -103,7 +103,7 @@ def test_d8_a_plan_on_tensors():
 
 @pytest.mark.parametrize("d", LAYOUTS, ids=str)
 def test_d9_jax(d):
-    """D9: `to_jax(x)` shares memory without padding and gaps, in any order of axes; `copy=True` makes a dense copy. `from_jax(array)` is read-only."""
+    """D9: `to_jax(x)` shares memory at multiples of 64 bytes without padding and gaps, in any order of axes; `copy=True` copies; `from_jax` only reads."""
     jax = pytest.importorskip("jax", reason="jax is not installed")
     x = numbered(d)
     if d.dtype == "float64":
@@ -112,7 +112,7 @@ def test_d9_jax(d):
                 to_jax(x, copy=copy)
     jax.config.update("jax_enable_x64", d.dtype == "float64")
     if any(d.paddings):
-        with pytest.raises(UnsupportedLayoutError, match="JAX takes memory without padding and gaps"):
+        with pytest.raises(UnsupportedLayoutError, match="without padding and gaps"):
             to_jax(x)
     else:
         shared = to_jax(x)
@@ -132,8 +132,16 @@ def test_d9_jax_refused():
         with pytest.raises(UnsupportedLayoutError):
             to_jax(x)
         assert np.array_equal(np.asarray(to_jax(x, copy=True)), x.to_numpy())
+    part = nd.arange(20, dtype="float32")[1:5]
+    with pytest.raises(UnsupportedLayoutError, match=r"a multiple of 64 bytes.*this begins 4 bytes beyond one"):
+        to_jax(part)
+    assert to_jax(part, copy=True).tolist() == [1, 2, 3, 4]
     with pytest.raises(UnsupportedLayoutError, match="not a ndarray"):
         from_jax(np.zeros(3))
+    for wrong in (None, "abc", [1.0], np.zeros(3, "float32")):
+        for copy in (False, True):
+            with pytest.raises(UnsupportedLayoutError, match="to_jax takes an NdArray, not a"):
+                to_jax(wrong, copy=copy)
 
 
 @pytest.mark.parametrize("d", [*LAYOUTS[:4], ShapeDescriptor.from_tag((2, 16, 3, 5), "nChw8c", "float32", (0, 0, 2, 0), (0, 0, 1, 0))], ids=str)

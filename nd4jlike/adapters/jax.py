@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nd4jlike.creation import from_dlpack
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import DTypeError, MissingLibraryError, Nd4jLikeError, UnsupportedLayoutError
+from nd4jlike.ndarray import NdArray
 from nd4jlike.reorder import reorder
-
-if TYPE_CHECKING:
-    from nd4jlike.ndarray import NdArray
 
 __all__ = ["from_jax", "to_jax"]
 
@@ -24,7 +22,8 @@ def to_jax(x: NdArray, *, copy: bool = False) -> Any:
     x : NdArray
         The array. JAX takes its arrays for immutable: do not write to `x` while the result is in use.
     copy : bool
-        False: on the memory of `x`, which JAX wants without padding and gaps, in any order of axes. True: on a dense copy.
+        False: on the memory of `x`, which JAX wants at a multiple of 64 bytes and without padding and gaps, in any order of axes. True: on a
+        dense copy.
 
     Returns
     -------
@@ -34,7 +33,7 @@ def to_jax(x: NdArray, *, copy: bool = False) -> Any:
     Raises
     ------
     UnsupportedLayoutError
-        Without `copy`, for what JAX does not take as it lies.
+        For what is no NdArray, and without `copy` for what JAX does not take as it lies.
     DTypeError
         For 64-bit types where JAX's option jax_enable_x64 is not set: it would convert them.
     MissingLibraryError
@@ -48,14 +47,18 @@ def to_jax(x: NdArray, *, copy: bool = False) -> Any:
     (2, 3)
     """
     numpy = _numpy()
+    if not isinstance(x, NdArray):
+        raise UnsupportedLayoutError(f"to_jax takes an NdArray, not a {type(x).__name__}: nd4jlike.asarray wraps others")
     try:
         result = numpy.from_dlpack(reorder(x, ShapeDescriptor(x.dtype, "c", x.shape)) if copy else x, copy=False)
     except Nd4jLikeError:
         raise
     except Exception as error:  # kinds of its own
         words = " ".join(str(error).split())
+        beyond = (x.buffer.address + x.descriptor.offset * x.itemsize) % 64
         raise UnsupportedLayoutError(
-            f"JAX takes memory without padding and gaps, this is shape {x.shape} with strides {x.strides}; copy=True copies ({words:.120})"
+            f"JAX takes memory that begins at a multiple of 64 bytes, without padding and gaps; this begins {beyond} bytes beyond one, shape {x.shape}, "
+            f"strides {x.strides}; copy=True copies ({words:.120})"
         ) from error
     if str(result.dtype) != str(x.dtype):
         raise DTypeError(f"JAX makes {result.dtype} of {x.dtype} unless its option jax_enable_x64 is set")
