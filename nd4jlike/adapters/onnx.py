@@ -253,7 +253,10 @@ def read_model(path: str | os.PathLike[str] | bytes) -> OnnxModel:
         raise LayoutError(f"{where}not an ONNX model: it has no graph of nodes")
     try:
         if outside := _outside(onnx, model.graph):  # of a file they are inside by now
-            raise LayoutError(f"the values of {outside} lie in another file, which is found beside a path only: give the path of the model, not its content")
+            raise LayoutError(
+                f"the values of {len(outside)} constants ({outside[0]} the first) lie in another file, which is found beside a path only: give the path of "
+                "the model, not its content"
+            )
         return _Reader(onnx, model).model()
     except Nd4jLikeError:
         raise
