@@ -265,6 +265,47 @@ def test_d4_infinities_and_nan_are_equal_to_themselves():
     assert tally.mismatches == 0
 
 
+def weighted(tiny, weights):
+    """Give the model other weights."""
+    tiny.model.buffers[tiny.graph.tensors[tiny_models.WEIGHTS].buffer].data = np.frombuffer(weights.tobytes(), np.uint8)
+    return tiny.model
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_d4_weights_outside_the_image(value, tmp_path):
+    """D4: Taps outside the image are no terms, whatever their weights."""
+    tiny = tiny_models.depthwise("float32")
+    tiny.weights[0, 0, 0, 1] = value
+    report = verify(file_of(tmp_path, weighted(tiny, tiny.weights)), runs=1)
+    assert report.passed, report.verdict
+
+
+def test_d4_sums_beyond_the_range(tmp_path):
+    """D4: What lies beyond the range of the element type, infinities too, is compared as the end of that range: tflite-micro clamps to it."""
+    tiny = tiny_models.depthwise("float32", same=False)
+    report = verify(file_of(tmp_path, weighted(tiny, np.full_like(tiny.weights, 3e38))), runs=1)
+    assert report.passed, report.verdict
+    assert report.layers[0].relative_error_float64 < 1e-6
+
+
+@pytest.mark.parametrize("weight", [np.inf, np.nan, 3e38])
+def test_d4_nothing_else_where_the_computation_is_not_finite(weight):
+    """D4: Where the computation or its bound is not finite, all but the reference's own value is a mismatch."""
+    tiny = tiny_models.depthwise("float32", (1, 1, 1, 3), (1, 1), bias=False)
+    tiny.weights[..., 1] = weight
+    weighted(tiny, tiny.weights)
+    tally = tally_of(tiny)
+    seen = np.full((1, 1, 1, 3), 4, "float32")
+    with np.errstate(over="ignore"):
+        right = seen * tiny.weights
+    tally.add(seen, right)
+    assert tally.mismatches == 0
+    wrong = right.copy()
+    wrong[..., 1] = 1234.5
+    tally.add(seen, wrong)
+    assert tally.mismatches == 1
+
+
 def test_d5_xnnpack():
     """D5: `rounding="xnnpack"` compares int8 layers with XNNPACK itself."""
     litert()

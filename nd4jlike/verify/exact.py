@@ -31,10 +31,11 @@ def exactly(layer: Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[_Ar
     wide, narrow = (np.longdouble, np.float64) if layer.dtype == "float64" else (np.float64, np.float32)
     axes = AXES[layer.data_format]
     padded, taps = x.astype(wide).transpose(axes), []
+    inside = np.ones((1, *padded.shape[1:3], 1, 1), bool)
     made = tuple(output_shape[axis] for axis in axes)
     for axis, (kernel, stride, dilation) in enumerate(zip(layer.kernel, layer.stride, layer.dilation, strict=True), start=1):
         sides = beyond(layer, axis - 1, padded.shape[axis], made[axis])
-        padded = np.pad(padded, [sides if a == axis else (0, 0) for a in range(4)])
+        padded, inside = (np.pad(values, [sides if a == axis else (0, 0) for a in range(values.ndim)]) for values in (padded, inside))
         taps.append([slice(t * dilation, t * dilation + (made[axis] - 1) * stride + 1, stride) for t in range(kernel)])
 
     shape = (*made[:3], layer.channels, layer.multiplier)
@@ -43,7 +44,8 @@ def exactly(layer: Layer, x: _Array, output_shape: tuple[int, ...]) -> tuple[_Ar
     magnitude: _Array = np.zeros(shape, wide) + np.abs(bias)
     for row, weights in zip(taps[0], layer.weights.astype(wide), strict=True):
         for column, weight in zip(taps[1], weights, strict=True):
-            term = padded[:, row, column, :, None] * weight
+            # A weight that is not finite times a zero of the padding would be NaN.
+            term = np.where(inside[:, row, column], padded[:, row, column, :, None] * weight, 0)
             total += term
             magnitude += np.abs(term)
     operations = len(taps[0]) * len(taps[1]) + 1
