@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 import textwrap
+import threading
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,6 +35,8 @@ __all__ = ["REFERENCES", "LiteRt", "LiteRtXnnpack", "OnnxReference", "OnnxRuntim
 _LARGEST_ARENA = 1 << 30
 # Lines of a log that are no errors: INFO, WARNING, and their first letters before a date.
 _REMARK = re.compile(r"INFO:|WARNING:|[IW]\d{4} ")
+# Of the one standard error that a process has.
+_REDIRECTED = threading.RLock()
 
 
 class Reference(ABC):
@@ -237,9 +240,10 @@ class OnnxRuntime(Reference):
         # As by default on ARM: DequantizeLinear, Conv and QuantizeLinear of int8 are one integer convolution, as those of uint8 are everywhere.
         options.add_session_config_entry("session.qdqisint8allowed", "1")
         options.add_session_config_entry("session.x64quantprecision", "1" if precise else "0")
+        # The fallback is the same provider again, after a few lines on standard output.
         with _standard_error() as printed:
             try:
-                self.session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+                self.session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
             except Exception as error:
                 raise self.refusal(error, printed()) from error
         self.outputs = {output.name: i for i, output in enumerate(self.session.get_outputs())}
@@ -325,8 +329,8 @@ _PACKAGES: dict[str, dict[str, type[Reference]]] = {
 REFERENCES = ("auto", *(name for packages in _PACKAGES.values() for name in packages))
 
 
-def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> Reference:
-    """Load a whole model.
+def open_reference(model: TfliteModel | OnnxModel, reference: str, feed: Sequence[_Array]) -> Reference:
+    """Load a whole model and run it once.
 
     Parameters
     ----------
@@ -334,11 +338,13 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
         The model.
     reference : {"auto", "tflite-micro", "litert", "onnxruntime", "onnx"}
         ``"auto"``: the first that can run it.
+    feed : sequence of numpy.ndarray
+        A value of each input.
 
     Returns
     -------
     Reference
-        The model in its interpreter.
+        The model in its interpreter, after the run on `feed`.
 
     Raises
     ------
@@ -362,7 +368,11 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
         names.remove("onnx")
     for name in names:
         try:
-            return packages[name](model.content, model.tensor_bytes)
+            if name == "tflite-micro" and any(getattr(layer, "stored_multiplier", 1) == 0 for layer in model.layers):
+                raise Nd4jLikeError("tflite-micro cannot run this model: it takes depth multiplier 0 as it stands and computes nothing")
+            interpreter = packages[name](model.content, model.tensor_bytes)
+            interpreter.run(feed)
+            return interpreter
         except Nd4jLikeError as error:
             complaints.append(error)
     kind = MissingLibraryError if all(isinstance(error, MissingLibraryError) for error in complaints) else Nd4jLikeError
@@ -372,8 +382,8 @@ def open_reference(model: TfliteModel | OnnxModel, reference: str = "auto") -> R
 @contextmanager
 def _standard_error() -> Iterator[Callable[[], str]]:
     """Catch what native code prints to the process's standard error; the value reads it."""
-    sys.stderr.flush()
-    with tempfile.TemporaryFile() as file:
+    with _REDIRECTED, tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
 
         def printed() -> str:
             file.seek(0)

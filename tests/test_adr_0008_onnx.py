@@ -210,6 +210,18 @@ def test_d2_refused_in_its_words(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_d10_what_onnxruntime_prints(tmp_path, capfd):
+    """D10: `--json` prints one JSON document on standard output and nothing else there: a name that is no text makes onnxruntime print and try again."""
+    model = conv()
+    model.node("NoSuchOperator", ["x"], ["w2"])
+    model.node("Conv", ["w2", "w"], ["z"], group=3)
+    path = model.save(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"NoSuchOperator", b"NoSuch\x94perator"))
+    with pytest.raises(Nd4jLikeError):
+        verify(path)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_d2_a_run_that_fails(tmp_path, capfd):
     """D2: what the interpreter refuses is an error in its words: while it runs, too."""
     model = two_layers()

@@ -1,8 +1,10 @@
 """ADR 0008: real and generated models against the reference interpreters."""
 
 import dataclasses
+import os
 import struct
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -125,6 +127,65 @@ def bent_to_be_refused():
     tiny_models.operator(tiny.model, tiny.graph, 120, [OUTPUT], [INPUT])
     tiny.model.operatorCodes[-1].builtinCode = 9999
     return tiny.model
+
+
+@pytest.mark.parametrize("reference", ["auto", "tflite-micro"])
+def test_d2_found_on_the_first_input(reference, tmp_path):
+    """D2: ai-edge-litert with its reference kernels for what tflite-micro cannot run, be it found when the model is loaded or on the first input."""
+    litert()
+    tiny = tiny_models.depthwise()
+    names = tiny_models.schema()
+    entry, made = (tiny_models.tensor(tiny.model, tiny.graph, name, "uint8", (1, 4), scales=0.1) for name in ("entry", "made"))
+    options = names.MulOptionsT()
+    tiny_models.operator(tiny.model, tiny.graph, names.BuiltinOperator.MUL, [entry, entry], [made], (names.BuiltinOptions.MulOptions, options))
+    tiny.model.operatorCodes[-1].version = 1
+    tiny.graph.inputs, tiny.graph.outputs = [INPUT, entry], [OUTPUT, made]
+    path = file_of(tmp_path, tiny.model)
+    if reference == "auto":
+        assert verify(path, runs=2).reference.startswith("ai-edge-litert")
+        return
+    with pytest.raises(Nd4jLikeError, match=r"tflite-micro cannot run this model: .*UINT8"):
+        verify(path, runs=2, reference=reference)
+
+
+def test_d2_the_first_input_is_run_once(tmp_path, monkeypatch):
+    """D2: what an interpreter cannot run is found on the first input: the model is not run on it again, so its state is that of D1."""
+    run, whole = interpreters.TfliteMicro.run, {}
+
+    def counted(self, values):
+        whole.setdefault(id(self), []).append(values)
+        run(self, values)
+
+    monkeypatch.setattr(interpreters.TfliteMicro, "run", counted)
+    assert verify(file_of(tmp_path, tiny_models.depthwise().model), runs=3).passed
+    first = next(iter(whole.values()))
+    assert len(first) == len({values[0].tobytes() for values in first}) == 3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_d2_a_depth_multiplier_of_0(dtype, tmp_path):
+    """D2: A depth multiplier of 0 in the file, of which tflite-micro computes nothing, is what it cannot run."""
+    litert()
+    tiny = tiny_models.depthwise(dtype, multiplier=2)
+    tiny.options.depthMultiplier = 0
+    path = file_of(tmp_path, tiny.model)
+    report = verify(path, runs=1)
+    assert report.passed, report.verdict
+    assert report.reference.startswith("ai-edge-litert")
+    with pytest.raises(Nd4jLikeError, match="tflite-micro cannot run this model: it takes depth multiplier 0 as it stands"):
+        verify(path, reference="tflite-micro")
+
+
+def test_d2_threads(tmp_path, capfd):
+    """D2: Nothing that interpreters print reaches standard error, which is the same after they ran in several threads at once."""
+    path = file_of(tmp_path, tiny_models.depthwise().model)
+    threads = [threading.Thread(target=verify, args=(path,), kwargs={"runs": 50}) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os.write(2, b"still here\n")
+    assert capfd.readouterr().err == "still here\n"
 
 
 def test_d2_refused_in_the_interpreters_words(tmp_path, capfd):

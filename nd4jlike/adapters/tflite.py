@@ -122,6 +122,8 @@ class DepthwiseLayer:
         None, ``"relu"``, ``"relu6"`` or ``"relu_n1_to_1"``.
     pad : Pad or None
         Before a layer with ``"valid"`` padding: what `fused` makes part of it.
+    stored_multiplier : int
+        Depth multiplier in the file: that of the weights, or 0.
     """
 
     data_format: ClassVar[Literal["NHWC"]] = "NHWC"
@@ -142,6 +144,7 @@ class DepthwiseLayer:
     padding: Literal["same", "valid"] | Sides
     activation: Literal["relu", "relu6", "relu_n1_to_1"] | None
     pad: Pad | None = None
+    stored_multiplier: int = 1
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -539,6 +542,7 @@ class _Subgraph:
                 options.FusedActivationFunction(), _names(self.reader.tflite.ActivationFunctionType), _ACTIVATIONS, f"{where}: fused activation"
             ),
             pad=self.pad(int(operator.Inputs(0)), quantization) if padding == "valid" else None,
+            stored_multiplier=int(options.DepthMultiplier()),
         )
 
     def pad(self, padded: int, quantization: Quantization | None) -> Pad | None:

@@ -106,7 +106,7 @@ def verify(
             layer.plan(rounding=tried[0], **options)
         except (LayoutError, DTypeError) as error:
             raise type(error)(f"{os.fspath(path)}: depthwise layer {layer.name}: {error}") from error
-    interpreter = open_reference(model, reference)
+    interpreter = open_reference(model, reference, feeds[0])
     tallies = []
     for layer in model.layers:
         # XNNPACK has no int16.
@@ -117,7 +117,8 @@ def verify(
     total = (len(feeds) + 1) * len(tallies)
     random = np.random.default_rng(seed)
     for run, feed in enumerate(feeds):
-        interpreter.run(feed)
+        if run:  # the choice of the interpreter was the first
+            interpreter.run(feed)
         for i, tally in enumerate(tallies):
             if progress:
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
