@@ -304,7 +304,7 @@ def _onnxruntime(case: Case) -> Call:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = case.threads, 3
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0)
     x, y = np.ascontiguousarray(case.x.transpose(0, 3, 1, 2)), np.empty(planes[1], case.dtype)
     binding = session.io_binding()
     binding.bind_input("x", "cpu", 0, x.dtype, x.shape, x.ctypes.data)

@@ -203,12 +203,12 @@ def test_d9_memory_that_is_not_there(words, said, run, model, monkeypatch):
     assert run("verify", model) == (2, "", f"nd4jlike: {said}\n")
 
 
-def supervised(program):
-    """Run the command on a model in a process whose `verify` is replaced."""
-    before = "import os, signal, sys, time\nfrom nd4jlike import cli, verify\n"
-    program = f"{before}{program}\nverify.verify = replaced\nsys.argv[1:] = ['verify', 'model']\nsys.exit(cli.main())"
+def supervised(program, arguments=("verify", "model"), interrupts=signal.SIG_DFL):
+    """Run the command on a model in a process whose `verify`, or `measure` of `bench`, is replaced."""
+    before = "import os, signal, sys, time\nfrom nd4jlike import cli, verify\nfrom nd4jlike.cli import benchmark\n"
+    program = f"{before}{program}\nverify.verify = benchmark.measure = replaced\nsys.argv[1:] = {arguments}\nsys.exit(cli.main())"
     # A shell ignores SIGINT for what it starts in the background, and processes inherit that.
-    default = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    default = functools.partial(signal.signal, signal.SIGINT, interrupts)
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
 
 
@@ -221,6 +221,13 @@ def test_d9_crash_of_the_reference(name):
     assert err == f"nd4jlike: the reference interpreter crashed on this model ({name}); --reference names another\n"
 
 
+def test_d9_crash_of_a_peer():
+    """D9: a crash of the reference interpreter included, or of a peer, and which option leaves it out."""
+    child = supervised("def replaced(*_, **__): os.kill(os.getpid(), signal.SIGSEGV)", ("bench", "3x3x8"))
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (2, "nd4jlike: a peer crashed (SIGSEGV); --peers names those to measure\n")
+
+
 def test_d9_no_memory():
     """D9: errors are one line on standard error: the end that a system without memory makes, too."""
     child = supervised("def replaced(*_, **__): os.kill(os.getpid(), signal.SIGKILL)")
@@ -228,17 +235,43 @@ def test_d9_no_memory():
     assert (child.returncode, err) == (2, "nd4jlike: ended by SIGKILL: not enough memory?\n")
 
 
-@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "nd4jlike: interrupted\n"), (signal.SIGTERM, 143, "")])
-def test_d9_signals(number, code, said):
-    """D9: 130 when interrupted, as a process and its child too; none of them stays behind."""
-    child = supervised("def replaced(*_, **__):\n    print(os.getpid(), flush=True)\n    time.sleep(60)")
+SLEEPS = "def replaced(*_, **__):\n    print(os.getpid(), flush=True)\n    time.sleep(60)"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "nd4jlike: interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, ""), (signal.SIGQUIT, 131, "")],
+)
+def test_d9_signals(number, code, said, terminal):
+    """D9: 130 when interrupted, 143, 129 and 131 when ended otherwise, by the terminal or alone: What is sent to the command alone ends its child too."""
+    child = supervised(SLEEPS)
     inner = int(child.stdout.readline())
-    for process in (inner, child.pid) if number == signal.SIGINT else (child.pid,):
+    for process in (inner, child.pid) if terminal else (child.pid,):
         os.kill(process, number)
     _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (code, said)
     with pytest.raises(ProcessLookupError):
         os.kill(inner, 0)
+
+
+def test_d9_interrupted_again():
+    """D9: 130 when interrupted, errors without a traceback: while the first interrupt is told of, too."""
+    again = "said = cli.complain\ndef complain(*what):\n    os.kill(os.getpid(), signal.SIGINT)\n    return said(*what)\n"
+    child = supervised(f"{again}cli.complain = complain\n{SLEEPS}")
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (130, "nd4jlike: interrupted\n")
+
+
+def test_d9_interrupts_that_are_ignored():
+    """D9: 130 when interrupted: not where whoever started the command has it ignore that, as a shell does in the background."""
+    child = supervised(f"{SLEEPS.replace('60', '1')}\n    os._exit(7)", interrupts=signal.SIG_IGN)
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (7, "")
 
 
 def test_d9_nobody_reads(model):

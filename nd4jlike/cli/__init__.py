@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
+# What ends the command: the terminal sends most to the child too, everybody else to the parent alone.
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
@@ -66,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files and layers may have letters that the terminal has not
     arguments = build_parser().parse_args(argv)
-    if argv is None and arguments.foreign_code:
-        return _supervised(lambda: _run(arguments))
+    if argv is None and arguments.crash:
+        return _supervised(lambda: _run(arguments), arguments.crash)
     return _run(arguments)
 
 
@@ -91,24 +94,38 @@ def _run(arguments: argparse.Namespace) -> int:
         return complain(str(error), BAD_INPUT)
 
 
-def _supervised(work: Callable[[], int]) -> int:
-    """Do `work` in a child: a reference interpreter may crash, on valid models too, and that is a line and a code like any other error."""
+def _supervised(work: Callable[[], int], crash: str) -> int:
+    """Do `work` in a child: foreign code may crash, on valid models too, and that is a line, `crash` with the signal, and a code like any other error."""
+    # Whoever started the command may have it ignore some of them, as nohup does.
+    ends = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
     child = os.fork()
     if child == 0:
         code = BAD_INPUT
         try:
+            if signal.SIGINT in ends:
+                signal.signal(signal.SIGINT, _interrupt_once)
             code = work()
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
             os._exit(code)
-    # The terminal interrupts both; the child says so. Who ends the parent means the child.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+
+    def pass_on(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in ends:
+        signal.signal(number, pass_on)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code == -signal.SIGKILL:  # which the system sends where memory ends
         return complain("ended by SIGKILL: not enough memory?", BAD_INPUT)
     if -code in CRASHES:
-        return complain(f"the reference interpreter crashed on this model ({signal.Signals(-code).name}); --reference names another", BAD_INPUT)
+        return complain(crash.format(signal.Signals(-code).name), BAD_INPUT)
     return code if code >= 0 else 128 - code
+
+
+def _interrupt_once(*_: object) -> None:
+    """Interrupt; what comes while that is said is the same interrupt, from the terminal and from the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt

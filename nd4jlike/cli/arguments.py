@@ -14,6 +14,8 @@ from nd4jlike.verify import ROUNDING_CHOICES
 
 __all__ = ["build_parser"]
 
+_INTERPRETER_CRASH = "the reference interpreter crashed on this model ({}); --reference names another"
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -22,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands; each sets what runs it and whether that calls foreign code."""
+    """Build the parser of all commands; each sets what runs it and, where that calls foreign code, what is said when it crashes."""
     parser = _Parser(prog="nd4jlike", description="Arrays with visible memory layout, and a bit-exact depthwise convolution on them.")
     parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -37,11 +39,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="run on this .npy array or 8-bit grey .bmp image instead of random inputs; once for each input of the model and each run",
     )
     _add_verification(verify)
-    verify.set_defaults(run=verification.run_verify, foreign_code=True)
+    verify.set_defaults(run=verification.run_verify, crash=_INTERPRETER_CRASH)
 
     demo = commands.add_parser("demo", help=f"verify the models of the {verification.DEMO_PACKAGE} package")
     _add_verification(demo)
-    demo.set_defaults(run=verification.run_demo, foreign_code=True)
+    demo.set_defaults(run=verification.run_demo, crash=_INTERPRETER_CRASH)
 
     describe = commands.add_parser("describe", help="show where each element of a layout lives")
     describe.add_argument("layout", metavar="LAYOUT", help="c, f, or a tag such as nchw, nhwc or acdb")
@@ -60,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     describe.add_argument("--fill", type=_number, metavar="VALUE", help="what clean padding holds in --memory (default: 0)")
     describe.add_argument("--svg", type=_file, metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
     describe.add_argument("--json", action="store_true", help="print JSON")
-    describe.set_defaults(run=layouts.run_describe, foreign_code=False)
+    describe.set_defaults(run=layouts.run_describe, crash=None)
 
     bench = commands.add_parser("bench", help="measure depthwise layers beside the libraries that are installed")
     bench.add_argument(
@@ -73,11 +75,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--rounds", type=_positive, default=15, help="turns of each contender (default: %(default)s)")
     bench.add_argument("--json", action="store_true", help="print JSON")
-    bench.set_defaults(run=benchmark.run_bench, foreign_code=True)
+    bench.set_defaults(run=benchmark.run_bench, crash="a peer crashed ({}); --peers names those to measure")
 
     info = commands.add_parser("info", help="show instruction sets, threads and versions")
     info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=machine.run_info, foreign_code=False)
+    info.set_defaults(run=machine.run_info, crash=None)
     return parser
 
 
