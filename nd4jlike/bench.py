@@ -33,7 +33,9 @@ LAYERS = (
 _TURN = 3e-3
 # How far from the exact result a float32 result may be, of itself and of the root mean square of all.
 _TOLERANCE = 1e-4
-_LAYER = re.compile(r"(?:(?P<n>\d+)x)?(?P<h>\d+)x(?P<w>\d+)x(?P<c>\d+)(?P<rest>(?::[a-z]\d+(?:x\d+)?)*)")
+# Python reads no more than a few thousand digits; what has more than these has no memory either.
+_NUMBER = r"\d{1,99}"
+_LAYER = re.compile(rf"(?:(?P<n>{_NUMBER})x)?(?P<h>{_NUMBER})x(?P<w>{_NUMBER})x(?P<c>{_NUMBER})(?P<rest>(?::[a-z]{_NUMBER}(?:x{_NUMBER})?)*)")
 
 
 def parse_layer(text: str, dtype: str = "float32", threads: int = 1) -> Case:

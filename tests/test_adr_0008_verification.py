@@ -16,7 +16,7 @@ from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, read_model
 from nd4jlike.verify import Mismatch, read_input, timing, verify
 from nd4jlike.verify.accumulators import accumulator_of
 from nd4jlike.verify.exact import exactly
-from nd4jlike.verify.inputs import random_feeds
+from nd4jlike.verify.inputs import random_feeds, random_values
 from nd4jlike.verify.tally import Tally
 from shared import shared_file
 from tiny_models import INPUT, OUTPUT
@@ -541,6 +541,30 @@ def test_d8_pickles_are_not_loaded(tmp_path):
     np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(LayoutError, match=r"x\.npy: "):
         read_input(tmp_path / "x.npy", entry_of((1,), "int8"))
+
+
+@pytest.mark.parametrize("header", ["{'descr': '|i1', 'fortran_order': False, 'shape': (4), }", "{'descr': ((", "[1", "{1: 2, 'a': 3}", "{'a': '\\x00"])
+def test_d8_damaged_arrays(header, tmp_path):
+    """D8: inputs are `.npy` files; D9: a damaged one is bad input, whatever NumPy raises of it."""
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(4))
+    with pytest.raises(LayoutError, match=r"x\.npy: "):
+        read_input(path, entry_of((4,), "int8"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "int64"])
+@pytest.mark.parametrize("shape", [(1, 2**31, 2**31, 2**31), (2**31, 2**31), (2**62,), (2**63,), (0, 2**62, 2**62), (1,) * 70])
+def test_d8_inputs_that_no_memory_can_hold(shape, dtype):
+    """D8: Inputs are seeded random numbers; D9: a model that asks for more of them than a machine word counts is bad input."""
+    with pytest.raises((LayoutError, MemoryError)):
+        random_values(np.random.default_rng(0), shape, np.dtype(dtype))
+
+
+def test_d8_files_for_huge_inputs(tmp_path):
+    """D8: inputs are files of the input's number of elements, which may be beyond a machine word."""
+    np.save(tmp_path / "x.npy", np.zeros(0, "int8"))
+    with pytest.raises(LayoutError, match=r"shape \(0,\) for model input input of shape"):
+        read_input(tmp_path / "x.npy", entry_of((2**32, 2**32), "int8"))
 
 
 def test_d8_the_seed_decides(tmp_path):

@@ -185,7 +185,7 @@ def test_d6_networks():
     assert done.stdout.count("4x6x5:k5:s2") == 2
 
 
-@pytest.mark.parametrize("text", ["", "3x3", "3x3x8:q2", "3x3x8:k", "3x3x8:m2x2", "3x3x8k3", "0x3x8", "3x3x8:s0"])
+@pytest.mark.parametrize("text", ["", "3x3", "3x3x8:q2", "3x3x8:k", "3x3x8:m2x2", "3x3x8k3", "0x3x8", "3x3x8:s0", f"3x3x8:k{5000 * '9'}", f"3x3x{5000 * '9'}"])
 def test_d2_layers_that_nobody_can_read(text):
     """D2: Contenders take turns on a layer that was understood; other texts are refused."""
     with pytest.raises(nd.LayoutError, match="layer"):

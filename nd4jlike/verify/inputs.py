@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from pathlib import Path
@@ -28,12 +29,15 @@ _OPEN_EXTENT = 64
 
 def random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Array:
     """All values of the narrow integer types, [-1, 1) of the floats, 0 and 1 of the others, which may be indices."""
-    if dtype.kind == "f":
-        return random.uniform(-1, 1, shape).astype(dtype)
-    if dtype.kind in "iu" and dtype.itemsize <= 2:
-        limits = np.iinfo(dtype)
-        return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
-    return random.integers(0, 2, shape).astype(dtype)
+    try:
+        if dtype.kind == "f":
+            return random.uniform(-1, 1, shape).astype(dtype)
+        if dtype.kind in "iu" and dtype.itemsize <= 2:
+            limits = np.iinfo(dtype)
+            return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+        return random.integers(0, 2, shape).astype(dtype)
+    except ValueError as error:  # beyond the machine word in bytes, or of too many axes
+        raise LayoutError(f"no array of shape {shape} and {dtype} can be an input: {error}") from error
 
 
 def random_feeds(model: Model, runs: int, seed: int) -> list[list[_Array]]:
@@ -85,7 +89,9 @@ def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
     elif content[:6] == b"\x93NUMPY":
         try:
             values = np.load(path, allow_pickle=False)
-        except ValueError as error:
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # of a damaged header: whatever Python's tokenizer and parser raise, too
             raise LayoutError(f"{os.fspath(path)}: {error}") from error
     else:
         raise LayoutError(f"{os.fspath(path)}: an input is an .npy file or an 8-bit grey .bmp image; this begins with {content[:6]!r}")
@@ -94,7 +100,7 @@ def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
     shape = entry.shape
     if min(shape, default=0) < 0 and len(shape) == values.ndim:
         shape = tuple(there if extent < 0 else extent for extent, there in zip(shape, values.shape, strict=True))
-    if values.size != int(np.prod(shape)) or min(shape, default=0) < 0:
+    if values.size != math.prod(shape) or min(shape, default=0) < 0:
         raise LayoutError(f"{os.fspath(path)}: shape {values.shape} for model input {entry.name} of shape {entry.shape}")
     return np.ascontiguousarray(values).reshape(shape)
 
