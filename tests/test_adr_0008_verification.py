@@ -124,7 +124,7 @@ def test_d2_blazeface():
 def bent_to_be_refused():
     """Make a model that the adapter reads and no interpreter runs: an operator that does not exist."""
     tiny = tiny_models.depthwise()
-    tiny_models.operator(tiny.model, tiny.graph, 120, [OUTPUT], [INPUT])
+    tiny_models.operator(tiny.model, tiny.graph, 120, [OUTPUT], [tiny_models.tensor(tiny.model, tiny.graph, "more", "int8", (1,))])
     tiny.model.operatorCodes[-1].builtinCode = 9999
     return tiny.model
 
@@ -762,6 +762,26 @@ def test_d13_auto(tmp_path):
     assert verify(path, runs=1).rounding == verify(path, runs=1, rounding="tflite").rounding == "tflite"
     with pytest.raises(LayoutError, match="rounding must be one of auto, tflite, xnnpack, both: 'up'"):
         verify(path, rounding="up")
+
+
+RELU = 19
+
+
+@pytest.mark.parametrize(
+    ("bend", "said"),
+    [
+        (lambda tiny: setattr(tiny.layer, "outputs", [INPUT]), "0/0 is an input of the graph before operator 0/0 writes it"),
+        (lambda tiny: tiny_models.operator(tiny.model, tiny.graph, RELU, [OUTPUT], [INPUT]), "0/0 is an input of the graph before operator 0/1 writes it"),
+        (lambda tiny: tiny_models.operator(tiny.model, tiny.graph, RELU, [INPUT], [OUTPUT]), "0/3 is written by operator 0/0 before operator 0/1 writes it"),
+        (lambda tiny: setattr(tiny.layer, "inputs", [OUTPUT, tiny_models.WEIGHTS]), "0/3 is read by operator 0/0 before operator 0/0 writes it"),
+    ],
+)
+def test_d18_tensors_that_are_written_again(bend, said, tmp_path):
+    """D18: A `.tflite` file in which a tensor has two writers, an input of the graph among them, or is read before it is written, is refused as damaged."""
+    tiny = tiny_models.depthwise("float32", (1, 5, 6, 3))
+    bend(tiny)
+    with pytest.raises(LayoutError, match=f"damaged TensorFlow Lite model: tensor {said}"):
+        verify(file_of(tmp_path, tiny.model))
 
 
 @pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])

@@ -457,6 +457,8 @@ class _Subgraph:
         self.tensors = [_Tensor(reader, number, i, table.Tensors(i)) for i in reader.counted("tensors", table.TensorsLength())]
         self.operators = [table.Operators(i) for i in reader.counted("operators", table.OperatorsLength())]
         self.sources: dict[int, Any] = {}
+        # What came first of each tensor: one that is written later than that is not, after a run, what its readers saw.
+        first = {table.Inputs(i): "is an input of the graph" for i in reader.counted("inputs", table.InputsLength())}
         for index, operator in enumerate(self.operators):
             if not 0 <= operator.OpcodeIndex() < len(reader.codes):
                 raise LayoutError(f"damaged TensorFlow Lite model: operator {number}/{index} has code {operator.OpcodeIndex()} of {len(reader.codes)}")
@@ -466,6 +468,12 @@ class _Subgraph:
                 # -1 is an optional input left out.
                 if not -1 <= tensor < len(self.tensors):
                     raise LayoutError(f"damaged TensorFlow Lite model: operator {number}/{index} names tensor {tensor} of {len(self.tensors)}")
+            for tensor in inputs:
+                first.setdefault(tensor, f"is read by operator {number}/{index}")
+            for tensor in outputs:
+                if tensor >= 0 and tensor in first:
+                    raise LayoutError(f"damaged TensorFlow Lite model: tensor {number}/{tensor} {first[tensor]} before operator {number}/{index} writes it")
+                first[tensor] = f"is written by operator {number}/{index}"
             self.sources.update((tensor, operator) for tensor in outputs)
 
     def inputs(self) -> Iterator[ModelInput]:
