@@ -836,6 +836,30 @@ def test_d14_accumulators_of_any_size(judge, size):
         assert accumulator_of(layer, there, index) == exact
 
 
+@pytest.mark.parametrize("judge", [interpreters.TfliteMicro, interpreters.LiteRt])
+@pytest.mark.parametrize("size", [0, 1, 2**31 + 5, 2**39 + 5, 2**45 + 77, 2**46 - 1, 2**46, 2**62, 2**63 - 1])
+def test_d14_accumulators_of_int16(judge, size):
+    """D14: both accumulators: seen through the same layer with coarse output scales and other biases; those of an int16 bias of 2**46 and more are unknown."""
+    if judge is interpreters.LiteRt:
+        litert()
+    layer = dataclasses.replace(read_model(tiny_models.pack(tiny_models.depthwise("int16").model)).layers[0], bias=np.array([size, -size, size // 3]))
+    seen = np.random.default_rng(0).integers(-(2**15), 2**15, (1, 5, 6, 3)).astype("int16")
+    seen[0, :3, :4] = -(2**15)
+    padded = np.pad(seen.astype(np.int64), [(0, 0), (1, 1), (1, 1), (0, 0)])
+
+    def there(probe):
+        reference = judge.alone(probe, seen.shape)
+        reference.run([seen])
+        return reference.output()
+
+    for index in ((0, 0, 0, 0), (0, 1, 1, 1), (0, 2, 3, 2)):
+        _, i, j, c = index
+        exact = int(layer.bias[c]) + int((padded[0, i : i + 3, j : j + 3, c] * layer.weights[:, :, c, 0].astype(np.int64)).sum())
+        known = exact if abs(int(layer.bias[c])) < 2**46 else None
+        assert accumulator_of(layer, lambda probe: probe.plan()(seen).to_numpy(), index) == known
+        assert accumulator_of(layer, there, index) == known
+
+
 def test_d14_floats(wrong_weight, tmp_path):
     """D14: the first mismatch of a layer is reported with its index and both values; floats have no accumulators."""
     (row,) = verify(file_of(tmp_path, tiny_models.depthwise("float32").model), runs=1).layers

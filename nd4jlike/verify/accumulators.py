@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nd4jlike.geometry import AXES
 from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
@@ -20,16 +21,23 @@ if TYPE_CHECKING:
 
 __all__ = ["accumulator_of"]
 
+# Powers of two of the coarse scales: what one leaves over fits the next one's output. No multiplier is below 2**-32.
+_SHIFTS = {8: (24, 17, 10, 3, 0), 16: (32, 18, 4, 0)}
+# Beyond it the first output of int16 saturates; the products of a window are far below.
+_LARGEST_BIAS = 1 << 46
 
-def accumulator_of(layer: Layer, run: Callable[[Layer], _Array], index: tuple[int, ...]) -> int:
-    """Find what `run` accumulates for one output, 7 bits at a time: by the output on a coarse scale, then by a bias that takes away what is known."""
+
+def accumulator_of(layer: Layer, run: Callable[[Layer], _Array], index: tuple[int, ...]) -> int | None:
+    """Find what `run` accumulates for one output, a few bits at a time: by the output on a coarse scale, then by a bias that takes away what is known."""
     assert layer.quantization is not None
     limits = np.iinfo(np.dtype(layer.dtype))
     zero_point = (int(limits.max) + int(limits.min) + 1) // 2
     outputs = layer.channels * layer.multiplier
     bias = np.zeros(outputs, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
+    if abs(int(bias[index[AXES[layer.data_format][3]]])) >= _LARGEST_BIAS:
+        return None
     known = 0
-    for shift in (24, 17, 10, 3, 0):
+    for shift in _SHIFTS[limits.bits]:
         quantization = Quantization((1.0, layer.quantization.input[1]), 1.0, (2.0**shift, zero_point), layer.quantization.weights_zero_point)
         bias_then = (bias - known).astype(np.int64 if layer.dtype == "int16" else np.int32)
         probe = dataclasses.replace(layer, bias=bias_then, quantization=quantization, activation=None)

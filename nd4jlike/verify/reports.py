@@ -30,7 +30,7 @@ class Mismatch:
         The two values.
     accumulator, reference_accumulator : int or None
         What was rounded, seen through the same layer with an output scale of powers of two; None for floats, for a PAD, which
-        rounds nothing, and where the reference runs no such layer.
+        rounds nothing, where the reference runs no such layer, and for int16 beside a bias of 2**46 or more.
     tensor : {"output", "pad"}
         Which one: the output of the layer, or that of a fused PAD, here the padded array of the input.
     """
