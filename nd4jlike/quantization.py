@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nd4jlike.errors import LayoutError
+from nd4jlike.dtypes import codes
+from nd4jlike.errors import DTypeError, LayoutError
+from nd4jlike.geometry import integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -126,6 +128,13 @@ class Quantization:
         multipliers, shifts : ndarray of int32
             Multipliers in [2**30, 2**31), or 0; positive shifts go left.
 
+        Raises
+        ------
+        LayoutError
+            `channels` that are no integer of 1 or more, or not as many as there are weight scales where these are several.
+        DTypeError
+            A `dtype` other than int8, uint8 and int16.
+
         Notes
         -----
         TensorFlow Lite's `QuantizeMultiplier` on the product in double precision; ``input * weights`` is rounded to float32 for uint8.
@@ -136,7 +145,8 @@ class Quantization:
         >>> Quantization((1.0, 0), 1.0, (1.0, 0)).multipliers_and_shifts()
         (array([1073741824], dtype=int32), array([1], dtype=int32))
         """
-        pairs = np.array([quantize_multiplier(self._effective(scale, dtype)) for scale in self.weights], np.int32)
+        quantized = _limits(dtype).dtype
+        pairs = np.array([quantize_multiplier(self._effective(scale, quantized)) for scale in self.weights], np.int32)
         multipliers, shifts = np.repeat(pairs, self._repeats(channels), axis=0).T
         return np.ascontiguousarray(multipliers), np.ascontiguousarray(shifts)
 
@@ -152,6 +162,11 @@ class Quantization:
         -------
         ndarray of float32
             One for each channel.
+
+        Raises
+        ------
+        LayoutError
+            As `multipliers_and_shifts`.
 
         Examples
         --------
@@ -176,7 +191,9 @@ class Quantization:
         ------
         LayoutError
             A zero point that `dtype` cannot hold, or other than 0 for int16 and for weights of int8; a number of weight scales other than 1
-            and `channels`; an effective multiplier of 2**14 or more for int16.
+            and `channels`, which are no integer of 1 or more; an effective multiplier of 2**14 or more for int16, of 2**30 or more for uint8.
+        DTypeError
+            Another `dtype`.
 
         Examples
         --------
@@ -186,7 +203,7 @@ class Quantization:
         ...
         nd4jlike.errors.LayoutError: the input zero point must be an int8, -128 to 127: 128
         """
-        limits = np.iinfo(np.dtype(dtype))
+        limits = _limits(dtype)
         zero_points = {"input": self.input[1], "weights": self.weights_zero_point}
         if isinstance(self.output, tuple):
             zero_points["output"] = self.output[1]
@@ -197,8 +214,9 @@ class Quantization:
                 raise LayoutError(f"the {name} zero point must be an {limits.dtype}, {limits.min} to {limits.max}: {zero_point}")
         if limits.bits == 16:
             self._check_multiplier(MAX_SHIFT_INT16, " for int16 inputs")
-        if len(self.weights) not in (1, channels):
-            raise LayoutError(f"weight scales must be one or one for each output channel: {len(self.weights)} scales for {channels} channels")
+        if limits.min == 0:
+            self._check_multiplier(MAX_SHIFT, " for uint8 inputs", limits.dtype)
+        self._repeats(channels)
 
     @property
     def _output_scale(self) -> float:
@@ -208,8 +226,8 @@ class Quantization:
         product = self.input[0] * weight_scale
         return (float(np.float32(product)) if np.dtype(dtype) == np.uint8 else product) / self._output_scale
 
-    def _check_multiplier(self, limit: int, where: str) -> None:
-        largest = self._effective(max(self.weights))
+    def _check_multiplier(self, limit: int, where: str, dtype: npt.DTypeLike = "int8") -> None:
+        largest = self._effective(max(self.weights), dtype)
         if isinstance(self.output, tuple) and quantize_multiplier(largest)[1] > limit:
             raise LayoutError(
                 f"the effective multiplier input scale * weight scale / output scale must be below 2**{limit}{where}: "
@@ -217,7 +235,10 @@ class Quantization:
             )
 
     def _repeats(self, channels: int | None) -> int:
-        if channels is None or len(self.weights) == channels:
+        if channels is None:
+            return 1
+        channels = integer("channels", channels, 1)
+        if len(self.weights) == channels:
             return 1
         if len(self.weights) != 1:
             raise LayoutError(f"weight scales must be one or one for each output channel: {len(self.weights)} scales for {channels} channels")
@@ -324,6 +345,13 @@ def _output(given: object) -> tuple[float, int] | Literal["float32"] | None:
             return "float32"
         raise LayoutError(f'output must be a pair (scale, zero_point), None for accumulators, or "float32": {given!r}')
     return _scale_and_zero_point("output", given)  # type: ignore[arg-type]
+
+
+def _limits(dtype: npt.DTypeLike) -> np.iinfo[Any]:
+    name = codes(dtype).name
+    if name not in ("int8", "uint8", "int16"):
+        raise DTypeError(f"quantized activations are int8, uint8 or int16: {name}")
+    return np.iinfo(name)
 
 
 def _is_integer(value: object) -> bool:

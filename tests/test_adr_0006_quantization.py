@@ -800,6 +800,26 @@ def test_d11_zero_points_that_int8_cannot_hold(zero_points):
         nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=q)
 
 
+@pytest.mark.parametrize("channels", [0, -1, 1.5, True, "a", np.float32(2)])
+def test_d11_numbers_of_channels(channels):
+    """D11: Refused: numbers of channels that are no integer of 1 or more."""
+    q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
+    for call in (q.float_scales, q.multipliers_and_shifts, lambda count: q.check("int8", count)):
+        with pytest.raises(nd.LayoutError, match="channels must be "):
+            call(channels)
+    assert q.float_scales(np.int64(2)).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "zzz", ">i2", None, "bfloat16"])
+def test_d11_other_element_types(dtype):
+    """D11: Refused: element types other than int8, uint8 and int16 (`DTypeError`)."""
+    q = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
+    with pytest.raises(nd.DTypeError):
+        q.check(dtype, 1)
+    with pytest.raises(nd.DTypeError):
+        q.multipliers_and_shifts(2, dtype)
+
+
 def test_d11_numbers_of_scales():
     """D11: numbers of scales other than 1 and the number of output channels."""
     weights = np.ones((3, 3, 4, 2), np.int8)

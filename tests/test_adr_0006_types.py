@@ -199,6 +199,15 @@ def test_d14_the_product_of_scales_is_a_float32_for_uint8():
     assert q.multipliers_and_shifts(dtype="uint8")[0] != q.multipliers_and_shifts()[0]
 
 
+def test_d11_a_product_that_only_uint8_rounds_up():
+    """D11: Refused: effective multipliers that are not below 2**30 (of uint8, after the rounding of D14)."""
+    q = nd.Quantization(((1 + 2**-13) * 2**15, 0), (1 - 2**-13) * 2**15, (1.0, 0))
+    assert q.multipliers_and_shifts()[1] == 30
+    nd.DepthwiseConv2d(np.ones((1, 1, 1, 1), "int8"), quantization=q)
+    with pytest.raises(nd.LayoutError, match=r"below 2\*\*30 for uint8 inputs: .* = 1073741824\.0"):
+        nd.DepthwiseConv2d(np.ones((1, 1, 1, 1), "uint8"), quantization=q)
+
+
 @every_isa
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_d15_int16_of_any_geometry(isa, channels):
