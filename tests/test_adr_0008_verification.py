@@ -521,8 +521,8 @@ def test_d8_the_fourth_byte_of_a_palette_is_no_colour(tmp_path):
 def test_d8_runs_and_their_progress(tmp_path):
     """D8: Inputs are seeded random numbers, of one run at least; D10: who wants it is told how far they are."""
     path, told = file_of(tmp_path, tiny_models.depthwise().model), []
-    for runs in (0, -1):
-        with pytest.raises(LayoutError, match=f"runs must be 1 or more: {runs}"):
+    for runs in (0, -1, "1", 1.5, True, None):
+        with pytest.raises(LayoutError, match=f"runs must be .*: {runs!r}"):
             verify(path, runs=runs)
     verify(path, runs=2, progress=lambda *what: told.append(what))
     assert told == [(0, 3, "run 1 of 2"), (1, 3, "run 2 of 2"), (2, 3, "timing"), (3, 3, "done")]
@@ -574,6 +574,25 @@ def test_d8_the_seed_decides(tmp_path):
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert not np.array_equal(first[0], first[1])
+
+
+@pytest.mark.parametrize("seed", [-1, "0", 1.5, None])
+def test_d8_seeds(seed, tmp_path):
+    """D8: Inputs are seeded random numbers, of an integer seed of 0 or more."""
+    with pytest.raises(LayoutError, match="seeds must be "):
+        verify(file_of(tmp_path, tiny_models.depthwise().model), seed=seed)
+
+
+def test_d8_a_single_path(tmp_path):
+    """D8: Inputs are files, a sequence of paths or a single one."""
+    model, path = file_of(tmp_path, tiny_models.depthwise().model), tmp_path / "x.npy"
+    np.save(path, np.zeros((1, 5, 6, 3), "int8"))
+    for inputs in (path, str(path), [path], iter([str(path)])):
+        report = verify(model, inputs=inputs)
+        assert (report.passed, report.runs, report.seed) == (True, 1, None)
+    for wrong in (bytes(path), [5], [None], 5, None):
+        with pytest.raises(LayoutError, match="inputs must be paths of files"):
+            verify(model, inputs=wrong)
 
 
 def test_d8_files_for_every_input(tmp_path):

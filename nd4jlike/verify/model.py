@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nd4jlike.adapters import onnx, tflite
 from nd4jlike.errors import DTypeError, LayoutError
+from nd4jlike.geometry import integer, integers
 from nd4jlike.interpreters import LiteRtXnnpack, open_reference
 from nd4jlike.quantization import ROUNDINGS
 from nd4jlike.verify.inputs import feeds_from_files, random_feeds, random_values
@@ -32,7 +34,7 @@ def verify(
     *,
     runs: int = 3,
     seed: int = 0,
-    inputs: Sequence[str | os.PathLike[str]] = (),
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     rounding: str = "auto",
     reference: str = "auto",
     threads: int = 1,
@@ -53,8 +55,8 @@ def verify(
     runs : int
         Random inputs to try; with `inputs`, as many as these make.
     seed : int
-        Of the random inputs.
-    inputs : sequence of path
+        Of the random inputs, 0 or more.
+    inputs : path or sequence of path
         Files for `read_input`, one for each input of the model, run after run.
     rounding : {"auto", "tflite", "xnnpack", "both"}
         Of quantized layers. ``"tflite"`` compares with the reference kernels; ``"xnnpack"`` with XNNPACK, each layer in a model of that
@@ -77,7 +79,7 @@ def verify(
     Raises
     ------
     LayoutError
-        A file that is no model, a model without depthwise layers, an input that does not fit.
+        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed` or `inputs` of another kind.
     DTypeError
         A layer of unsupported element types.
     IsaError
@@ -91,14 +93,17 @@ def verify(
     """
     if rounding not in ROUNDING_CHOICES:
         raise LayoutError(f"rounding must be one of {', '.join(ROUNDING_CHOICES)}: {rounding!r}")
+    runs = integer("runs", runs, 1)
+    (seed,) = integers((seed,), "seeds")
+    files: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else (inputs,)
+    if not all(isinstance(file, (str, os.PathLike)) for file in files):
+        raise LayoutError(f"inputs must be paths of files: {inputs!r}")
     foreign = os.fspath(path).lower().endswith(".onnx")
     model: Model = onnx.read_model(path) if foreign else tflite.read_model(path)
     if not model.layers:
         what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
         raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
-    if runs < 1:
-        raise LayoutError(f"runs must be 1 or more: {runs}")
-    feeds = feeds_from_files(model, inputs) if inputs else random_feeds(model, runs, seed)
+    feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
     tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
     for layer in model.layers:
@@ -140,7 +145,7 @@ def verify(
         reference=interpreter.description(),
         kernels=" and ".join(sorted({tally.judge.kernels for tally in tallies})),
         rounding=tried[0] if rounding == "auto" else rounding,
-        seed=None if inputs else seed,
+        seed=None if files else seed,
         runs=len(feeds),
         threads=threads,
         layers=tuple(reports),
