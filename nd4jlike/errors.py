@@ -183,7 +183,7 @@ class UnsupportedLayoutError(Nd4jLikeError, BufferError):
     >>> import nd4jlike as nd
     >>> memoryview(nd.reorder(nd.zeros((1, 8)), "aB8b"))
     Traceback (most recent call last):
-    nd4jlike.errors.UnsupportedLayoutError: the buffer protocol carries strides, not the inner blocks of ...
+    nd4jlike.errors.UnsupportedLayoutError: the buffer protocol carries strides, not inner blocks ((1, 8),); reorder to a plain layout first
     """
 
 

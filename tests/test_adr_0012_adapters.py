@@ -244,3 +244,13 @@ def test_d11_dask_percentiles():
         assert np.array_equal(
             da.percentile(to_dask(x, chunks), [0, 50, 100]).compute(), da.percentile(da.from_array(x.to_numpy(), chunks), [0, 50, 100]).compute()
         )
+
+
+def test_d11_dask_products():
+    """D11: they mix with them, in operators and in NumPy's functions: in sums of products, too."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    for d in (ShapeDescriptor.paddedBufferDescriptor("float32", "c", (6, 8), (1, 2)), ShapeDescriptor.from_tag((6, 8), "aB4b")):
+        x = numbered(d)
+        lazy, dense = to_dask(x, (2, 4)), da.from_array(x.to_numpy(), (2, 4))
+        for act in (lambda a: da.tensordot(a, a, axes=((1,), (1,))), lambda a: da.dot(a, a.T), lambda a: da.vdot(a, a), da.cov, da.corrcoef):
+            assert np.allclose(np.asarray(act(lazy).compute()), act(dense).compute())

@@ -225,6 +225,26 @@ assert os.waitpid(child, 0)[1] == 0
     assert done.returncode == 0, done.stderr
 
 
+def test_d5_the_child_of_the_command_line():
+    """D5: Who forks before anything is computed says so in the child, as the command line does (`threads_are_new`)."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    program = """
+import os, sys, threading
+from nd4jlike import cli, verify
+from nd4jlike.workers import share
+def replaced(*_, **__):
+    together = threading.Barrier(2, timeout=30)
+    share(lambda begin, end: together.wait(), 2, 2)
+    print("two", flush=True)
+    os._exit(0)
+verify.verify = replaced
+sys.argv[1:] = ["verify", "model", "--threads", "2"]
+sys.exit(cli.main())
+"""
+    done = run(program)
+    assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
+
+
 def test_d6_threads_share_what_remembers():
     """D6: Descriptors, arrays and plans may be read and called by several threads at a time: what they remember of the last call is exchanged."""
     weights = np.ones((3, 3, 8, 1), np.float32)

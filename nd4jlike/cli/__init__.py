@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nd4jlike.cli.arguments import build_parser
 from nd4jlike.cli.output import BAD_INPUT, complain
 from nd4jlike.errors import Nd4jLikeError
+from nd4jlike.workers import threads_are_new
 
 if TYPE_CHECKING:
     import argparse
@@ -102,6 +103,7 @@ def _supervised(work: Callable[[], int], crash: str) -> int:
     if child == 0:
         code = BAD_INPUT
         try:
+            threads_are_new()  # nothing was computed before
             if signal.SIGINT in ends:
                 signal.signal(signal.SIGINT, _interrupt_once)
             code = work()
