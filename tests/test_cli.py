@@ -1,6 +1,5 @@
 """The command, as a function and as a process."""
 
-import functools
 import json
 import os
 import re
@@ -207,8 +206,13 @@ def supervised(program, arguments=("verify", "model"), interrupts=signal.SIG_DFL
     """Run the command on a model in a process whose `verify`, or `measure` of `bench`, is replaced."""
     before = "import os, signal, sys, time\nfrom nd4jlike import cli, verify\nfrom nd4jlike.cli import benchmark\n"
     program = f"{before}{program}\nverify.verify = benchmark.measure = replaced\nsys.argv[1:] = {arguments}\nsys.exit(cli.main())"
-    # A shell ignores SIGINT for what it starts in the background, and processes inherit that.
-    default = functools.partial(signal.signal, signal.SIGINT, interrupts)
+
+    def default():
+        """Undo what processes inherit: a shell ignores SIGINT and SIGQUIT for what it starts in the background, nohup SIGHUP."""
+        signal.signal(signal.SIGINT, interrupts)
+        for number in (signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
 
 
