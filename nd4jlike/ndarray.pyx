@@ -635,6 +635,8 @@ cdef class NdArray(_Operators):
         dtype = self.descriptor.dtype
         unit = dtypes.bits_dtype(dtype)
         expected = np.frombuffer((<object> bits).to_bytes(8, "little"), unit, 1)
+        if walk.found_count and bits == self.buffer.fill_bits:  # somebody wrote there, and may again
+            self.buffer.shared_with_others = True
         if not walk.found_count and dtype is not BFLOAT16:
             return PaddingReport(expected[0], where, walk.seen, (), (), rows, expected[:0])
         rows = rows.reshape(-1, layout.rank + 2)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from nd4jlike import LayoutError, NdArray, ShapeDescriptor, UnsupportedLayoutError
+from nd4jlike.kernels import dispatch
 from small import ORDERS, bigger, numbered, small_cases
 from strategies import DTYPES, descriptors, keys_of, padded_descriptors
 
@@ -725,6 +726,19 @@ def test_d13_who_has_the_address_can_write(address):
     assert not x.check_padding()
     assert np.array_equal(plan(x).to_numpy(), expected)
     assert (x + x).check_padding()
+
+
+def test_d13_dirt_that_was_found_is_not_forgotten():
+    """D13: memory whose padding was found dirty by `check_padding` is looked at: dirty padding never reaches a result."""
+    for isa in dispatch.available():
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.int8), quantization=nd.Quantization((0.02, 5), 0.1, None), isa=isa)
+        x = nd.create((1, 24, 24, 32), dtype="int8", paddings=(0, 2, 2, 0), padding_offsets=(0, 1, 1, 0))
+        x.fill_padding(5)
+        x[...] = 1
+        expected = plan(x).to_numpy()
+        ctypes.memset(np.asarray(x).ctypes.data - x.strides[1], 0, 24 * 32)  # who asks NumPy for the address is not seen
+        assert not x.check_padding(5)
+        assert np.array_equal(plan(x).to_numpy(), expected)
 
 
 def test_an_array_that_was_never_made():
