@@ -99,6 +99,7 @@ def _supervised(work: Callable[[], int], crash: str) -> int:
     """Do `work` in a child: foreign code may crash, on valid models too, and that is a line, `crash` with the signal, and a code like any other error."""
     # Whoever started the command may have it ignore some of them, as nohup does.
     ends = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # until both know what to do with them
     child = os.fork()
     if child == 0:
         code = BAD_INPUT
@@ -106,6 +107,7 @@ def _supervised(work: Callable[[], int], crash: str) -> int:
             threads_are_new()  # nothing was computed before
             if signal.SIGINT in ends:
                 signal.signal(signal.SIGINT, _interrupt_once)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             code = work()
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -119,6 +121,7 @@ def _supervised(work: Callable[[], int], crash: str) -> int:
 
     for number in ends:
         signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code == -signal.SIGKILL:  # which the system sends where memory ends
         return complain("ended by SIGKILL: not enough memory?", BAD_INPUT)
