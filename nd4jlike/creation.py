@@ -10,6 +10,7 @@ from nd4jlike import dtypes
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
+from nd4jlike.ndarray import _check_copy as check_copy
 from nd4jlike.ndarray import _from_dlpack as open_capsule
 from nd4jlike.ndarray import _like as laid_out_like
 from nd4jlike.ndarray import _unwritten as unwritten
@@ -441,7 +442,7 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     >>> float(base[1, 2])
     5.0
     """
-    _check_copy(copy)
+    check_copy(copy)
     if isinstance(obj, bytes):  # which NumPy takes for text
         obj = memoryview(obj)
     shares = isinstance(obj, _SHARING) or (not isinstance(obj, np.generic) and (hasattr(obj, "__array_interface__") or _exports_buffer(obj)))
@@ -471,11 +472,6 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
             return wrap_array(np.array(obj, target))
         return found.astype(target)
     return found.copy() if copy and (shares or not isinstance(obj, _FRESH)) else found
-
-
-def _check_copy(copy: bool | None) -> None:
-    if copy is not None and not isinstance(copy, bool | np.bool_):
-        raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
 
 
 def array(obj: Any, dtype: _DTypeLike | None = None) -> NdArray:
@@ -546,7 +542,7 @@ def from_dlpack(obj: Any, *, device: Any = None, copy: bool | None = None) -> Nd
         raise UnsupportedLayoutError(f"arrays are on the CPU: device={device!r}")
     if not hasattr(obj, "__dlpack__") or not hasattr(obj, "__dlpack_device__"):
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no __dlpack__ and __dlpack_device__")
-    _check_copy(copy)
+    check_copy(copy)
     kind, number = obj.__dlpack_device__()
     if kind != 1:
         raise UnsupportedLayoutError(f"the memory of a {type(obj).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")

@@ -433,7 +433,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     # Written in terms of indexing and exchanged axes, which know blocks.
     **{func: func._implementation for func in (np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.flip)},  # type: ignore[union-attr]
 }
-# Functions that write into their first argument, and its name.
 # What functions write to, and its place; NumPy before 2.4 has no signature for those that are written in C.
 _WRITERS = {
     np.put: ("a", 0),

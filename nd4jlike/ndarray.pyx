@@ -730,8 +730,7 @@ cdef class NdArray(_Operators):
         cdef int i
         version = pair_of("max_version", max_version, "(major, minor)")
         device = pair_of("dl_device", dl_device, "(type, number)")
-        if copy is not None and not isinstance(copy, (bool, np.bool_)):
-            raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
+        _check_copy(copy)
         if stream is not None or device not in (None, (1, 0)):
             raise UnsupportedLayoutError(f"the memory is on the CPU, device (1, 0), which has no streams: stream={stream!r}, dl_device={dl_device!r}")
         if layout.block_count:
@@ -1395,6 +1394,12 @@ def _from_dlpack(x, capsule):
 def _like(NdArray x not None, dtype, *, bint keep_fill=False, bint cleared=True):
     """Zeros in the layout of `x`, or elements that hold anything; dense where no memory can be laid out so."""
     return laid_out_like(x, dtypes.dtype(dtype), keep_fill, cleared)
+
+
+def _check_copy(copy):
+    """Refuse what says neither whether to copy nor that it does not matter."""
+    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+        raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
 
 
 def _unwritten(ShapeDescriptor descriptor not None):

@@ -81,7 +81,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
                 _results.clear()
             _results[key] = dtype
     tailed = has_tail(&model.descriptor.layout)
-    if tailed or (not spread and has_short_rows(&model.descriptor.layout)):
+    if tailed or (not spread and is_cheaper_whole(&model.descriptor.layout)):
         found = computed_through(ufunc, inputs, model, out, dtype)
         if tailed or found is not NotImplemented:
             return found
@@ -100,7 +100,7 @@ cdef bint has_tail(const Layout *layout) noexcept:
     return False
 
 
-cdef bint has_short_rows(const Layout *layout) noexcept:
+cdef bint is_cheaper_whole(const Layout *layout) noexcept:
     """Whether padding cuts the elements into runs, and what begins them all costs more than the padding does."""
     cdef Py_ssize_t run = inner_run(layout), cells = 1
     cdef int i, axis

@@ -45,7 +45,8 @@ def run_describe(arguments: argparse.Namespace) -> int:
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
     report = None
     if arguments.memory is not None:
-        report = NdArray(descriptor, _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)).check_padding(arguments.fill or 0)
+        memory = _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)
+        report = NdArray(descriptor, memory).check_padding(0 if arguments.fill is None else arguments.fill)
         described["dirty"] = [{"index": index, "offset": offset, "value": value.item(), "kind": kind} for index, offset, value, kind in report]
     drawing = descriptor.show(padding=report)
     code = FINE if report is None or report else MISMATCH
