@@ -213,7 +213,9 @@ def supervised(program, arguments=("verify", "model"), interrupts=signal.SIG_DFL
         for number in (signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
 
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default)
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default, start_new_session=True
+    )
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
@@ -251,8 +253,10 @@ def test_d9_signals(number, code, said, terminal):
     """D9: 130 when interrupted, 143, 129 and 131 when ended otherwise, by the terminal or alone: What is sent to the command alone ends its child too."""
     child = supervised(SLEEPS)
     inner = int(child.stdout.readline())
-    for process in (inner, child.pid) if terminal else (child.pid,):
-        os.kill(process, number)
+    if terminal:  # which sends to both at once: one after the other, the command may be on its way out already, where Python has let go of its handlers
+        os.killpg(child.pid, number)
+    else:
+        child.send_signal(number)
     _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (code, said)
     with pytest.raises(ProcessLookupError):
