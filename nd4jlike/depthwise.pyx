@@ -90,7 +90,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         How many threads may share the rows of one call. Work below some 40 us stays on one (ADR 0015).
     isa : str, optional
         Instruction set of the kernel, one of ``dispatch.available()``. None: the one that ``nd4jlike info`` shows, and a narrower
-        one for a few channels (ADR 0017, D9).
+        one for 8 channels (ADR 0017, D9).
     dtype : dtype, optional
         Element type of the input: that of the weights, or int16 for int8 weights. None: int16 where the bias of int8 weights is int64;
         else that of the weights, and int8 weights with zero points of 0 take int16 inputs as well.
@@ -146,7 +146,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef readonly object output_dtype
     cdef readonly str isa
     # That of the kernel on plain layouts.
-    cdef str _runs
+    cdef bint _may_narrow
     cdef readonly str data_format
     cdef readonly Py_ssize_t threads
     cdef tuple _axes
@@ -229,15 +229,14 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         self._padding_bits = 0 if quantization is None else <unsigned char> <int> quantization.input[1]
 
         self.isa = dispatch.downwards(isa)[0]
-        cdef bint few = isa is None and not forced_isa()[0] and data_format == "NHWC" and has_few_channels(self._readings[0], self._element)
+        self._may_narrow = isa is None and not forced_isa()[0] and self._element in (FLOAT32, FLOAT16, BFLOAT16)
         for level in dispatch.downwards(self.isa):
             self._table = dispatch.load("depthwise", level)
             table = <const KernelTable *> PyCapsule_GetPointer(self._table, "nd4jlike.kernels.KernelTable")
             self._family = &table.families[self._element]
-            # A build may leave an element type to that of the next slower instruction set; and vectors of 16 are filled worse by few channels.
-            if self._family.run != NULL and not (few and self._family.lanes == 16):
+            # A build may leave an element type to that of the next slower instruction set.
+            if self._family.run != NULL:
                 break
-        self._runs = level if few else self.isa
         self._launches = {}
         self._results = {}
 
@@ -297,19 +296,22 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         >>> d.padded_shape, plan.output_descriptor(d).padded_shape
         ((1, 8, 8, 32), (1, 4, 4, 32))
         """
-        cdef Problem problem
-        cdef ShapeDescriptor x
+        cdef _Launch launch = _Launch()
+        cdef Problem *problem = &launch.problem
+        cdef ShapeDescriptor x, y
         shape = four_extents(shape)
         height, width, channels = [shape[axis] for axis in self._axes[1:]]
         reading, walk = self._walk(height, width, channels)
         (top, bottom), (left, right) = walk.reach
         room = self._room(shape, self.dtype)
         x = self._channels_last(shape, self.dtype, self._by_axis((0, 0, 0, room)), None)
-        self._state(&problem, x, self.output_descriptor(x), reading, walk)
+        y = self.output_descriptor(x)
+        self._state(problem, x, y, reading, walk)
+        self._choose(launch, x, y)
         # Beyond that nearly all windows are beside the image.
         near = max(top, bottom) <= 2 * ((problem.kernel_height - 1) * problem.dilation_height + 1)
         near = near and max(left, right) <= 2 * ((problem.kernel_width - 1) * problem.dilation_width + 1)
-        if self._ignores_padding or not near or not self._family.reads_halo(&problem):
+        if self._ignores_padding or not near or not launch.family.reads_halo(problem):
             return x
         return self._channels_last(shape, self.dtype, self._by_axis((0, top + bottom, left + right, room)), self._by_axis((0, top, left, 0)))
 
@@ -393,7 +395,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
-            f"kernel    {self._runs}, {self._family.lanes} channels a step{sums}" if launch is None else
+            f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {'planes as pixels: ' if launch.planes != NULL else ''}"
             f"{launch.family.kernel(&launch.problem).decode()}",
         ]
@@ -554,17 +556,21 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         return 0
 
     cdef int _choose(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y) except -1:
-        """The kernels for a pair of layouts: blocks of channels need vectors that fill them."""
+        """The kernels for a pair of layouts: blocks of channels need vectors that fill them, half a vector of channels side by side a narrower one."""
         cdef const KernelTable *table
-        launch.table, launch.isa, launch.family = self._table, self._runs, self._family
-        if not (x.layout.block_count or y.layout.block_count):
+        cdef const Problem *problem = &launch.problem
+        cdef bint blocked = x.layout.block_count or y.layout.block_count
+        cdef bint half = not blocked and self._may_narrow and problem.channels == 8 and problem.multiplier == 1
+        half = half and problem.x_strides[3] == 1 and problem.y_strides[3] == 1
+        launch.table, launch.isa, launch.family = self._table, self.isa, self._family
+        if not (blocked or half):
             return 0
         for isa in dispatch.downwards(self.isa):
             launch.table, launch.isa = dispatch.load("depthwise", isa), isa
             table = <const KernelTable *> PyCapsule_GetPointer(launch.table, "nd4jlike.kernels.KernelTable")
             launch.family = &table.families[self._element]
-            if launch.family.run != NULL and launch.family.packed_bytes(&launch.problem):
-                launch.isa = self._runs if launch.family == self._family else isa
+            if launch.family.run != NULL and (launch.family.lanes < 16 if half else launch.family.packed_bytes(problem)):
+                launch.isa = self.isa if launch.family == self._family else isa
                 return 0
         raise UnsupportedLayoutError(
             f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "
@@ -750,12 +756,6 @@ cdef bint has_halo(ShapeDescriptor x, tuple axes) noexcept:
     """Whether there is padding around the images."""
     cdef int h = axes[1], w = axes[2]
     return x.layout.paddings[h] > 0 or x.layout.paddings[w] > 0
-
-
-cdef bint has_few_channels(object reading, int element) except -1:
-    """Whether vectors of 16 would be filled by half or less, and those of 8 by more; of halves wholly, as parts of their vectors cost more with AVX2."""
-    cdef Py_ssize_t channels = reading.channels or 0, least = 5 if element == FLOAT32 else 8 if element == FLOAT16 or element == BFLOAT16 else 9
-    return least <= channels <= 8 and channels == <Py_ssize_t> len(reading.weights[0, 0])
 
 
 def _configured(weights, bias, options):
