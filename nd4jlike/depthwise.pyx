@@ -51,6 +51,7 @@ cdef object from_tag = DescriptorType.from_tag
 include "layer_arguments.pxi"
 include "layer_caches.pxi"
 include "pixels.pxi"
+include "signals.pxi"
 include "launches.pxi"
 
 
@@ -397,6 +398,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {'planes as pixels: ' if launch.planes != NULL else ''}"
+            f"{'rows as columns: ' if launch.signal_turned else ''}"
             f"{launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
@@ -473,7 +475,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
                 raise LayoutError(f"out must have a cell for each element: strides {y.strides} of shape {y.shape}", ShapeStatus.ZERO_STRIDE)
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
 
-        self._state(problem, x, y, reading, walk)
+        launch.signal_turned = self._state(problem, x, y, reading, walk)
+        if launch.signal_turned:
+            h, w = w, h
         self._choose(launch, x, y)
         turns = (
             source.length and target.length and self._ignores_padding != NOT_FINITE and launch.family.as_pixels(problem)
@@ -516,8 +520,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 
-    cdef int _state(self, Problem *problem, ShapeDescriptor x, ShapeDescriptor y, object reading, object walk) except -1:
-        """Write two descriptors down as a problem without halo and constants."""
+    cdef bint _state(self, Problem *problem, ShapeDescriptor x, ShapeDescriptor y, object reading, object walk) except -1:
+        """Write two descriptors down as a problem without halo and constants; whether rows and columns change places there."""
         cdef const Layout *source = &x.layout
         cdef const Layout *target = &y.layout
         cdef int n, h, w, c, i
@@ -545,6 +549,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         for i, axis in enumerate(self._axes):
             problem.x_strides[i] = source.strides[axis]
             problem.y_strides[i] = target.strides[axis]
+        turned = not (source.block_count or target.block_count) and turns_signal(problem, self._family.lanes, self.threads)
+        if turned:
+            turn_signal(problem)
         problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), crowds() and nearest_cache.ways > FEW_WAYS
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
@@ -553,7 +560,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             problem.channel_room = source.paddings[c] - source.padding_offsets[c]
         if target.block_count:
             problem.y_block, problem.y_block_step, problem.y_strides[3] = target.block_sizes[0], target.strides[c], 1
-        return 0
+        return turned
 
     cdef int _choose(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y) except -1:
         """The kernels for a pair of layouts: blocks of channels need vectors that fill them, half a vector of channels side by side a narrower one."""
@@ -728,8 +735,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
     cdef list _explained(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y):
         cdef Problem *problem = &launch.problem
+        sides = ("left", "right", "top", "bottom") if launch.signal_turned else ("top", "bottom", "left", "right")
         if launch.reads_padding:
-            halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(("top", "bottom", "left", "right"))])
+            halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(sides)])
         elif not self._ignores_padding and not launch.family.reads_halo(problem):
             halo = "implied: this kernel leaves taps outside the image out"
         else:
@@ -738,7 +746,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
         weights = self._reading(x.shape[self._axes[3]]).weights
-        kernel, reaching = ["%dx%d" % extents for extents in (weights.shape[:2], (problem.kernel_height, problem.kernel_width))]
+        reaching = (problem.kernel_width, problem.kernel_height) if launch.signal_turned else (problem.kernel_height, problem.kernel_width)
+        kernel, reaching = ["%dx%d" % extents for extents in (weights.shape[:2], reaching)]
         if kernel != reaching:
             kernel += f", of which {reaching} reach the image"
         return [

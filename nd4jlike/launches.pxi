@@ -37,6 +37,8 @@ cdef class _Launch:
     # The table that the family is of, and its instruction set.
     cdef object table
     cdef str isa
+    # Whether rows and columns have changed places in the problem (signals.pxi).
+    cdef bint signal_turned
     cdef Buffer packed
     cdef Py_ssize_t scratch_bytes
     # Scratch of a call that is over, for the next one.

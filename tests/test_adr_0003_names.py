@@ -29,7 +29,7 @@ FLOORS = (
     ("dlpack",),
     ("padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
     ("reorder",),
-    ("quantization", "geometry", "layer_arguments", "layer_caches", "pixels", "launches", "single_calls", "depthwise", "backward"),
+    ("quantization", "geometry", "layer_arguments", "layer_caches", "pixels", "signals", "launches", "single_calls", "depthwise", "backward"),
     ("adapters", "show"),
     ("layer_models", "interpreters", "peers", "verify", "bench", "cli", "__main__"),
 )

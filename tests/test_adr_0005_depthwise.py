@@ -21,7 +21,7 @@ from layouts import arrangements, hosted, on, padded
 from machines import ways
 from nd4jlike import geometry
 from nd4jlike.kernels import cpu, dispatch
-from reference import accumulate, depthwise_float, out_size, same_padding
+from reference import accumulate, depthwise_float, depthwise_quantized, out_size, same_padding
 from shared import conformance
 from small import numbered
 
@@ -1425,3 +1425,51 @@ def test_d25_huge_steps_and_padding(isa, kind, data_format, kernel):
             assert np.array_equal(got[:, 1, 1], corner)
             got[:, 1, 1] = 0
             assert not got.any()
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("axis", [1, 2])
+def test_d26_signals(isa, axis, side):
+    """D26: Rows and columns of an image of one row or one column change places where the other kernels are faster: the result is the same."""
+    changed = 0
+    for channels, taps, (step, dilation), multiplier in itertools.product((1, 3, 8, 16, 20), (3, 9, 23, 65), ((1, 1), (2, 1), (1, 2)), (1, 2)):
+        size, kernel = (50, 1)[:: 1 if axis == 1 else -1], (taps, 1)[:: 1 if axis == 1 else -1]
+        steps = {"stride": (step, step), "dilation": (dilation, dilation)}
+        padding = explicit("same", size, kernel, *steps.values())
+        x, weights = random((2, *size, channels), 1), random((*kernel, channels, multiplier), 2)
+        bias = random(channels * multiplier, 3)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, threads=1 + taps % 2, **steps)
+        out = guarded_array(np.full(plan(x).shape, np.nan, np.float32), side)
+        plan(guarded_array(x, side), out)
+        assert_close(out, x, weights, bias, padding=padding, **steps)
+        changed += "rows as columns" in plan.explain(x)
+        with_halo = nd.NdArray(plan.input_descriptor(x.shape))
+        with_halo[...] = x
+        assert_close(plan(with_halo), x, weights, bias, padding=padding, **steps)
+
+        x, weights = (64 * x).astype(np.int8), (64 * weights).astype(np.int8)
+        for output in (None, (0.5, 3)):
+            quantization = nd.Quantization((0.05, -5), 0.1, output)
+            plan = nd.DepthwiseConv2d(weights, quantization=quantization, isa=isa, **steps)
+            want = depthwise_quantized(x, weights, None, quantization, "tflite", padding=padding, **steps)
+            out = guarded_array(np.zeros(want.shape, want.dtype), side)
+            plan(guarded_array(x, side), out)
+            np.testing.assert_array_equal(out, want)
+        changed += "rows as columns" in plan.explain(x)
+        with_halo = nd.NdArray(plan.input_descriptor(x.shape))
+        with_halo.fill_padding(-5)
+        with_halo[...] = x
+        np.testing.assert_array_equal(plan(with_halo), want)
+    assert changed > 30
+
+
+@every_isa
+def test_d26_threads_share_a_row(isa):
+    """D26: change places where threads may share what is a row: and say so."""
+    x = random((1, 1, 40000, 16), 1)
+    alone, shared = [nd.DepthwiseConv2d(random((1, 9, 16, 1), 2), threads=threads, isa=isa) for threads in (1, 2)]
+    assert "threads   2 of 2, 40000 rows" in shared.explain(x)
+    assert "rows as columns" in shared.explain(x)
+    assert "1x9, 16 channels" in shared.explain(x)
+    np.testing.assert_array_equal(alone(x), shared(x))

@@ -1,0 +1,50 @@
+# Signals: images of one row or one column, with channels side by side. Kernels walk both, but not as fast: rows and columns change places (ADR 0005, D26).
+
+cdef enum:
+    # Bytes in a row that a vector of taps may come from: beyond, kernels of rows, or of columns, are others.
+    REACH = 63
+    # Taps and filters of a channel from which columns of integers of many channels are faster, and rows of halves.
+    MANY_TAPS = 17
+
+
+cdef bint is_faster_as_row(const Problem *problem, Py_ssize_t taps, Py_ssize_t step, int lanes) noexcept:
+    """Whether a signal of so many taps and such a step is faster as a row than as a column; the measured times are in ADR 0005."""
+    cdef bint reaches = taps + 5 * step <= REACH, many = taps + problem.multiplier >= MANY_TAPS
+    if problem.element == INT8 or problem.element == UINT8:
+        return taps <= REACH + 1 and (problem.channels <= lanes if problem.multiplier == 1 else lanes == 16)
+    if problem.multiplier == 1 and problem.channels <= (lanes // 4 if problem.element == FLOAT32 else 4):
+        return reaches or step == 1
+    return not reaches or many and problem.element != FLOAT32
+
+
+cdef bint is_faster_as_column(const Problem *problem, int lanes, int threads) noexcept:
+    """The same of one row: a column has, besides, rows of outputs for threads to share."""
+    cdef Py_ssize_t taps = problem.kernel_width
+    if is_faster_as_row(problem, taps, problem.stride_width, lanes):
+        return False
+    if problem.element == INT8 or problem.element == UINT8:
+        return taps + problem.multiplier >= MANY_TAPS
+    return taps + 5 * problem.stride_width > REACH or threads > 1 and problem.element == FLOAT32
+
+
+cdef bint turns_signal(const Problem *problem, int lanes, int threads) noexcept:
+    """Whether rows and columns of a problem, which is that of an image, change places."""
+    if problem.element == FLOAT64 or problem.element == INT16 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+        return False
+    if problem.width == 1 and problem.out_width == 1 and problem.kernel_width == 1 and problem.pad_left == 0 and problem.out_height > 1:
+        return is_faster_as_row(problem, problem.kernel_height, problem.stride_height, lanes)
+    if problem.height == 1 and problem.out_height == 1 and problem.kernel_height == 1 and problem.pad_top == 0 and problem.out_width > 1:
+        return is_faster_as_column(problem, lanes, threads)
+    return False
+
+
+cdef void turn_signal(Problem *problem) noexcept:
+    """Weights of one row are, in memory, those of one column."""
+    problem.height, problem.width = problem.width, problem.height
+    problem.out_height, problem.out_width = problem.out_width, problem.out_height
+    problem.kernel_height, problem.kernel_width = problem.kernel_width, problem.kernel_height
+    problem.stride_height, problem.stride_width = problem.stride_width, problem.stride_height
+    problem.dilation_height, problem.dilation_width = problem.dilation_width, problem.dilation_height
+    problem.pad_top, problem.pad_left = problem.pad_left, problem.pad_top
+    problem.x_strides[1], problem.x_strides[2] = problem.x_strides[2], problem.x_strides[1]
+    problem.y_strides[1], problem.y_strides[2] = problem.y_strides[2], problem.y_strides[1]
