@@ -150,21 +150,74 @@ cdef bint do_cells(Walk *walk, char *cell, Py_ssize_t count, Py_ssize_t stride) 
     return run_holds(cell, count, stride, walk.layout.itemsize, walk.bits)
 
 
+cdef void fill_runs(char *cell, Py_ssize_t runs, Py_ssize_t pitch, Py_ssize_t nbytes, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
+    """`fill_run` of whole cells without gaps, so many times, `pitch` bytes apart: most are shorter than a call is worth."""
+    cdef Py_ssize_t i, at
+    if nbytes >= 8:
+        spread(&bits, itemsize)
+        for i in range(runs):
+            at = 0
+            while at < nbytes - 8:
+                memcpy(cell + at, &bits, 8)
+                at += 8
+            memcpy(cell + nbytes - 8, &bits, 8)
+            cell += pitch
+        return
+    for at in range(nbytes // itemsize):
+        fill_run(cell + at * itemsize, runs, pitch, itemsize, bits)
+
+
+cdef bint runs_hold(const char *cell, Py_ssize_t runs, Py_ssize_t pitch, Py_ssize_t nbytes, Py_ssize_t itemsize, uint64_t bits) noexcept nogil:
+    """`run_holds` in the same way."""
+    cdef uint64_t wrong = 0, cells
+    cdef Py_ssize_t i, at
+    if nbytes >= 8:
+        spread(&bits, itemsize)
+        for i in range(runs):
+            at = 0
+            while at < nbytes - 8:
+                memcpy(&cells, cell + at, 8)
+                wrong |= cells ^ bits
+                at += 8
+            memcpy(&cells, cell + nbytes - 8, 8)
+            wrong |= cells ^ bits
+            if wrong:
+                return False
+            cell += pitch
+        return True
+    for at in range(nbytes // itemsize):
+        if not run_holds(cell + at * itemsize, runs, pitch, itemsize, bits):
+            return False
+    return True
+
+
+cdef bint do_runs(Walk *walk, char *cell, Py_ssize_t runs, Py_ssize_t pitch, Py_ssize_t count, Py_ssize_t stride) noexcept nogil:
+    """`do_cells` on `runs` runs of `count` cells, `pitch` bytes apart."""
+    cdef Py_ssize_t itemsize = walk.layout.itemsize, i
+    if count == 0 or runs == 0:
+        return True
+    if stride != itemsize:
+        for i in range(runs):
+            if not do_cells(walk, cell + i * pitch, count, stride):
+                return False
+        return True
+    walk.seen += runs * count
+    if walk.deed == FILL:
+        fill_runs(cell, runs, pitch, count * itemsize, itemsize, walk.bits)
+        return True
+    return runs_hold(cell, runs, pitch, count * itemsize, itemsize, walk.bits)
+
+
 cdef bint walk_rows(Walk *walk, const Level *level, const Level *row, char *cell, int kind) noexcept nogil:
     """The last two levels, of two axes, whichever kind cells are."""
-    cdef Py_ssize_t first = walk.at[level.axis], extent = walk.layout.shape[level.axis], i
+    cdef Py_ssize_t first = walk.at[level.axis], extent = walk.layout.shape[level.axis], count = level.count
     cdef Py_ssize_t inside = max(0, min(-walk.at[row.axis], row.count)), outside = max(0, min(walk.layout.shape[row.axis] - walk.at[row.axis], row.count))
-    for i in range(level.count):
-        if kind or not 0 <= first + i < extent:
-            if not do_cells(walk, cell, row.count, row.stride):
-                return False
-        else:
-            if inside > 0 and not do_cells(walk, cell, inside, row.stride):
-                return False
-            if outside < row.count and not do_cells(walk, cell + outside * row.stride, row.count - outside, row.stride):
-                return False
-        cell += level.stride
-    return True
+    cdef Py_ssize_t begin = count if kind else max(0, min(-first, count)), end = count if kind else max(begin, min(extent - first, count))
+    cdef char *within = cell + begin * level.stride
+    return (do_runs(walk, cell, begin, level.stride, row.count, row.stride)
+            and do_runs(walk, within, end - begin, level.stride, inside, row.stride)
+            and do_runs(walk, within + outside * row.stride, end - begin, level.stride, row.count - outside, row.stride)
+            and do_runs(walk, cell + end * level.stride, count - end, level.stride, row.count, row.stride))
 
 
 cdef bint walk_level(Walk *walk, int number, char *cell, int kind, uint64_t clean) noexcept nogil:
