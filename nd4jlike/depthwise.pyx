@@ -397,7 +397,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
             f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
-            f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, {'planes as pixels: ' if launch.planes != NULL else ''}"
+            f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, "
+            f"{'' if launch.planes == NULL else 'plane by plane: ' if launch.planes.one_by_one else 'planes as pixels: '}"
             f"{'rows as columns: ' if launch.signal_turned else ''}"
             f"{launch.family.kernel(&launch.problem).decode()}",
         ]
@@ -585,7 +586,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         )
 
     cdef int _turn(self, _Launch launch, const Layout *x, const Layout *y) except -1:
-        """Have planes computed as pixels."""
+        """Have planes computed as pixels, or one by one."""
         cdef Problem *problem = &launch.problem
         cdef Py_ssize_t together = channels_together(problem, x.itemsize)
         x_pitch, y_pitch = [geometry.pixel_pitch(1, count, size, SECTION_BYTES)
@@ -594,7 +595,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if launch.planes == NULL:
             raise MemoryError("cannot allocate a plan")
         launch.planes.moves, launch.planes.outside = kernels_of(launch.isa), <int> self._padding_bits
-        cut_sections(launch.planes, problem, x, y, self._axes, together, x_pitch, y_pitch)
+        if goes_one_by_one(problem):
+            part_planes(launch.planes, problem, x, y, self._axes)
+        else:
+            cut_sections(launch.planes, problem, x, y, self._axes, together, x_pitch, y_pitch)
         return 0
 
     cdef int _pack(self, _Launch launch, object weights) except -1:
@@ -745,6 +749,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         apart = ""
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
+            apart = "apart: " if launch.planes.one_by_one else apart
         weights = self._reading(x.shape[self._axes[3]]).weights
         reaching = (problem.kernel_width, problem.kernel_height) if launch.signal_turned else (problem.kernel_height, problem.kernel_width)
         kernel, reaching = ["%dx%d" % extents for extents in (weights.shape[:2], reaching)]

@@ -1,5 +1,6 @@
 # Planes as pixels: what lies with its channels apart (NCHW) and has no kernels there, or slower ones, is computed with channels side by side. Some channels
-# of some rows of an image at a time are brought to scratch, and their results to where they belong (ADR 0004).
+# of some rows of an image at a time are brought to scratch, and their results to where they belong. Few large planes are images of one channel, instead,
+# where they lie (ADR 0004).
 
 cdef enum:
     # What the inputs and outputs of a section aim at: they stay in a second-level cache.
@@ -8,6 +9,9 @@ cdef enum:
     SECTION_CHANNELS = 64
     SMALL_BYTES = 64 << 10
     FEW_CHANNELS = 16
+    # Up to so many planes, of outputs from so many on, are computed one by one.
+    FEW_PLANES = 7
+    LARGE_PLANE = 1024
     # The least section of planes of which little is read, by large steps or dilation, is at most this (ADR 0005, D25).
     SKIMMED_BYTES = 8 << 20
 
@@ -30,6 +34,8 @@ cdef struct Planes:
     # Bytes of a row of pixels, and of a section; what lies outside the image holds such bytes.
     Py_ssize_t x_row, y_row, x_bytes, y_bytes
     int outside
+    # Nothing is brought anywhere: sections are planes.
+    bint one_by_one
 
 
 cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) noexcept:
@@ -79,6 +85,24 @@ cdef void cut_sections(
     problem.x_strides = [0, problem.width * x_pitch, x_pitch, 1]
     problem.y_strides = [0, problem.out_width * y_pitch, y_pitch, 1]
     problem.channels, problem.channel_room = planes.together, x_pitch - planes.together
+
+
+cdef bint goes_one_by_one(const Problem *problem) noexcept:
+    """Whether the kernels of one channel, plane by plane, are faster than those of all with what is moved; the measured times are in ADR 0004."""
+    cdef bint small = problem.element == INT8 or problem.element == UINT8, even = problem.stride_width == 1
+    if problem.channels > FEW_PLANES or problem.multiplier > 1 or problem.x_strides[2] != 1 or problem.y_strides[2] != 1:
+        return False
+    return (small or even) and (problem.out_height * problem.out_width >= LARGE_PLANE or (problem.channels == 2 and even))
+
+
+cdef void part_planes(Planes *planes, Problem *problem, const Layout *x, const Layout *y, tuple axes) noexcept:
+    """Plan planes one by one: a problem becomes that of one of them."""
+    planes.x, planes.y, planes.one_by_one = x[0], y[0], True
+    planes.image_axis, planes.row_axis, planes.channel_axis = axes[0], axes[1], axes[3]
+    planes.channels, planes.together = problem.channels, 1
+    planes.height, planes.out_height, planes.outputs = problem.height, problem.out_height, ROWS_TOGETHER
+    problem.batch, problem.channels, problem.channel_room, problem.sets = 1, 1, 0, 0
+    problem.x_strides[3] = problem.y_strides[3] = 1
 
 
 cdef void name_rest(Planes *planes, const Problem *problem) noexcept:
@@ -145,6 +169,8 @@ cdef void run_planes(
 ) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef Py_ssize_t image, top, rows, channel
+    cdef const char *source
+    cdef char *target
     cdef Problem part
     while begin < end:
         image, top = begin // planes.out_height, begin % planes.out_height
@@ -153,6 +179,12 @@ cdef void run_planes(
         while channel < planes.channels:
             part = part_at(planes, problem, channel)[0]
             part.packed = <const char *> problem.packed + channel // planes.together * planes.packed_bytes
+            if planes.one_by_one:
+                source = x + (image * planes.x.strides[planes.image_axis] + channel * planes.x.strides[planes.channel_axis]) * planes.x.itemsize
+                target = y + (image * planes.y.strides[planes.image_axis] + channel * planes.y.strides[planes.channel_axis]) * planes.y.itemsize
+                family.run(&part, source, target, scratch, top, top + rows)
+                channel += 1
+                continue
             run_part(planes, &part, family, x, y, scratch, image, top, top + rows, channel)
             channel += planes.together
         begin += rows

@@ -1198,7 +1198,7 @@ def test_d21_plans_travel(dtype):
 def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
     """D23: computed as pixels: the bits are those of the same elements with channels last."""
     rng = np.random.default_rng(5)
-    turned = cut = 0
+    turned = cut = single = 0
     for size, channels, kernel, multiplier, steps in (
         ((5, 6), 3, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),
         ((7, 7), 130, (5, 5), 1, {"padding": ((2, 2), (2, 2))}),
@@ -1209,6 +1209,9 @@ def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
         ((60, 70), 33, (5, 3), 1, {"stride": (2, 1), "dilation": (3, 1), "padding": ((9, 15), (1, 1))}),
         ((12, 160), 64, (3, 3), 1, {"padding": ((40, 40), (1, 1))}),  # sections without a row of the image
         ((50, 90), 20, (2, 2), 2, {"stride": (3, 2), "padding": ((0, 0), (0, 0))}),
+        ((45, 37), 5, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),  # one by one
+        ((9, 8), 2, (3, 5), 1, {"padding": ((1, 1), (2, 2))}),
+        ((70, 41), 7, (5, 2), 1, {"stride": (2, 1), "dilation": (1, 3), "padding": ((1, 4), (0, 3))}),
     ):
         outputs = channels * multiplier
         if kind in FLOATS:
@@ -1228,10 +1231,11 @@ def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
             given = guarded_array(values[:, :: -1 if flips else 1].transpose(0, 3, 1, 2), side).transpose(0, 2, 3, 1)[:, :: -1 if flips else 1]
             out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, 77, want.dtype), side).transpose(0, 2, 3, 1)
             plan(given, out)
-            if "planes as pixels" not in plan.explain():
+            single += "plane by plane:" in plan.explain()
+            if not ("planes as pixels:" in plan.explain() or "plane by plane:" in plan.explain()):
                 continue
-            turned += 1
-            cut += f"apart, {want.shape[1]} rows" not in plan.explain()
+            turned += "planes as pixels:" in plan.explain()
+            cut += f"apart, {want.shape[1]} rows" not in plan.explain() and "apart: " not in plan.explain()
             for x, y in ((given, out), (values, out), (given, want.copy())):
                 y[...] = 77
                 plan(x, y)
@@ -1239,7 +1243,7 @@ def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
     if kind in ("float32", "float16", "bfloat16"):  # of few types and filters; half of the vectors of 33 channels would be idle
         assert turned >= (0 if (kind, isa) == ("float16", "baseline") else 2 if kind == "float32" else 8)
     else:
-        assert turned == 18
+        assert (turned, single) == (18, 6)
         assert cut >= 6
 
 
