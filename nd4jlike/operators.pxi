@@ -21,6 +21,7 @@ EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.
 
 cdef enum:
     MANY = 4096  # elements
+    FAR = 32  # bytes
     RUN_COST = 1024  # bytes that NumPy computes while it begins a run of elements
 
 cdef object ADD = np.add, SUBTRACT = np.subtract, MULTIPLY = np.multiply, DIVIDE = np.true_divide, POWER = np.power, GENERIC = np.generic
@@ -40,6 +41,8 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
     for x in inputs:
         if isinstance(x, NdArray) and (model is None or outgrows(&(<NdArray> x).descriptor.layout, &model.descriptor.layout)):
             model = x
+    if model is not None and len(inputs) > 1:
+        inputs = tuple([brought(x, model) if isinstance(x, NdArray) and x is not model and is_better_brought(x, model) else x for x in inputs])
     for x in inputs:
         if isinstance(x, NdArray):
             if not is_simple(x, model):
@@ -89,6 +92,29 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
         target = laid_out_like(model, dtype, True, False)
     ufunc(*views, out=elements(target))
     return target
+
+
+cdef bint is_better_brought(NdArray x, NdArray model) noexcept:
+    """Whether many elements of the model's shape lie in other blocks, or far apart along its rows: a reorder costs less than NumPy's way through both."""
+    cdef const Layout *a = &x.descriptor.layout
+    cdef const Layout *b = &model.descriptor.layout
+    cdef int i
+    if a.rank != b.rank or a.length < MANY or not is_whole(b) or x.descriptor.dtype is BFLOAT16:
+        return False
+    for i in range(a.rank):
+        if a.shape[i] != b.shape[i] or (a.strides[i] == 0 and a.shape[i] > 1):
+            return False
+    if not same_extents(a, b):
+        return True
+    i = b.axes[b.rank - 1]
+    return not b.block_count and abs(a.strides[i]) * a.itemsize >= FAR
+
+
+cdef NdArray brought(NdArray x, NdArray model):
+    """The elements in a layout like that of the model."""
+    cdef NdArray made = laid_out_like(model, x.descriptor.dtype, True, False)
+    made[...] = x
+    return made
 
 
 cdef bint has_tail(const Layout *layout) noexcept:

@@ -1675,3 +1675,44 @@ def test_d23_array_api():
         for transpose in (operator.attrgetter("mT"), np.matrix_transpose):
             with pytest.raises(nd.LayoutError, match="two axes at least"):
                 transpose(nd.zeros(shape))
+
+
+ORDERS = ("nchw", "nhwc", "nChw8c", "nChw16c", "padded", "flipped")
+
+
+def in_order(values, order):
+    """Many elements in a layout."""
+    if order == "padded":
+        made = nd.create(values.shape, dtype=values.dtype, paddings=(0, 0, 2, 3), padding_offsets=(0, 0, 1, 1))
+    elif order == "flipped":
+        made = nd.zeros(values.shape, values.dtype)[:, :, ::-1, ::-1]
+    else:
+        made = nd.NdArray(nd.ShapeDescriptor.from_tag(values.shape, order, values.dtype))
+    made[...] = values
+    return made
+
+
+@pytest.mark.parametrize("second", ORDERS)
+@pytest.mark.parametrize("first", ORDERS)
+def test_d8_many_elements_in_different_orders(first, second):
+    """D8: gives for each element the bits and the element type that NumPy gives on `to_numpy()`; D9: the layout of the first NdArray that has their shape."""
+    rng = np.random.default_rng(8)
+    a, b = rng.standard_normal((2, 17, 13, 12)).astype("float32"), rng.integers(-9, 9, (2, 17, 13, 12))
+    x, y = in_order(a, first), in_order(b, second)
+    for ufunc in (np.add, np.subtract, np.greater):
+        got, want = ufunc(x, y), ufunc(a, b)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+        assert got.check_padding()
+        if first != "flipped":
+            assert got.descriptor == x.descriptor.astype(want.dtype)
+    x *= y.astype("float32")
+    np.testing.assert_array_equal(x, a * b.astype("float32"))
+    assert x.check_padding()
+    out = in_order(np.zeros_like(a, "float64"), second)
+    assert np.multiply(y, x, out=out) is out
+    np.testing.assert_array_equal(out, b * np.asarray(x), strict=False)
+    assert out.check_padding()
+    half = y[:, :, :, :6]
+    half += y[:, :, :, 6:]
+    np.testing.assert_array_equal(y, np.concatenate([b[..., :6] + b[..., 6:], b[..., 6:]], -1))
