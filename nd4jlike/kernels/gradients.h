@@ -148,7 +148,7 @@ ADDERS(5, 2)
 ADDERS(7, 1)
 ADDERS(7, 2)
 
-/* By taps, stride, whether all rows meet the image, whether inputs are spread: those are asked about each row, which costs 5 to 10 % and saves 20 KB of the wheel. */
+/* By taps, stride, whether all rows meet the image, whether inputs are spread: those ask about each row, which costs 5 to 10 % and saves 20 KB of the wheel. */
 #define ADDERS_OF(taps, stride) \
     [stride] = {{add_##taps##_##stride##_0_0, add_##taps##_##stride##_0_1}, {add_##taps##_##stride##_1_0, add_##taps##_##stride##_0_1}}
 static const Adder adders[PART_TAPS][PART_STRIDES][2][2] = {
