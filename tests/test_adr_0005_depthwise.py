@@ -262,6 +262,39 @@ def test_d1_pixels_of_a_few_channels_stay_within_their_buffers(isa, side):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kernel", [3, 5, 7])
+def test_d1_strips_of_pixels_of_a_few_channels_stay_within_their_buffers(isa, side, kernel):
+    """D1: taps outside the image add nothing."""
+    mixed = set()
+    for place, (width, channels) in enumerate(itertools.product((1, 2, 3, 5, 8, 11, 16, 21, 33, 70), range(2, 9))):
+        dilation = ((1, 1), (1, 1), (2, 3), (1, 2), (3, 1))[place % 5]
+        before, after = divmod(place % (kernel * kernel), kernel)
+        height = (1, 4, 9, 19, 40)[place % 5]
+        if min(height + before + after - (kernel - 1) * dilation[0], width + before + after - (kernel - 1) * dilation[1]) < 1:
+            before = after = (kernel - 1) * max(dilation)
+        steps = {"dilation": dilation, "padding": ((before, after), (after, before))}
+        values, weights, bias = random((2, height, width, channels), 1), random((kernel, kernel, channels, 1), 2), random((channels,), 3)
+        want, bound = depthwise_float(values, weights, bias, (-1.0, 1.0), **steps)
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, activation="relu_n1_to_1", threads=1 + place % 2, **steps)
+        plan(guarded_array(values, side), out)
+        assert (abs(out - want) <= bound).all(), (values.shape, weights.shape, steps)
+        if "pixels side by side in a vector, from top to bottom" in plan.explain():
+            mixed.add(channels)
+        halves = guarded_array(values.astype(np.float16), side)
+        plan = nd.DepthwiseConv2d(weights.astype(np.float16), bias.astype(np.float16), isa=isa, activation="relu_n1_to_1", **steps)
+        same = nd.DepthwiseConv2d(
+            weights.astype(np.float16).astype(np.float32), bias.astype(np.float16).astype(np.float32), isa=isa, activation="relu_n1_to_1", **steps
+        )
+        out = guarded_array(np.zeros(want.shape, np.float16), side)
+        plan(halves, out)
+        assert (abs(np.asarray(out, np.float32) - np.asarray(same(halves.astype(np.float32)))) <= 2e-3).all(), (values.shape, weights.shape, steps)
+    most = 8 if isa.startswith("avx512") else 4 if isa == "avx2" else 1
+    assert mixed == set(range(2, most + 1))
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 def test_d1_four_taps_by_steps_of_two_stay_within_their_buffers(isa, side):
     """D1: taps outside the image add nothing."""
     for place, (width, channels, sides) in enumerate(itertools.product((1, 4, 7, 8, 9, 17, 30), (8, 16, 33, 64), ((0, 0), (1, 1), (3, 3), (0, 2)))):
@@ -925,10 +958,22 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
 def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, channels, pitch):
     """D11: whole cache lines of 64 bytes where that adds at most a third; pixels of up to half a line start on half lines by the same rule."""
     q = Q if dtype == "int8" else None
-    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), dtype), quantization=q)
+    plan = nd.DepthwiseConv2d(np.ones((2, 3, channels, 1), dtype), quantization=q)
     d = plan.input_descriptor((1, 4, 4, channels))
     assert d.strides[2] == pitch
     assert plan.output_descriptor(d).strides[2] == pitch
+
+
+@every_isa
+@pytest.mark.parametrize("channels", [5, 6, 7, 9, 12])
+def test_d11_pixels_that_share_vectors_have_no_room(isa, channels):
+    """D11: with vectors of 64 bytes 6 and 7 of float32 by square filters of 3, 5 and 7 at step 1 have no room."""
+    for kernel, stride in itertools.product(((3, 3), (5, 5), (7, 7), (2, 3), (4, 4)), (1, 2)):
+        plan = nd.DepthwiseConv2d(np.ones((*kernel, channels, 1), np.float32), stride=stride, isa=isa)
+        d = plan.input_descriptor((1, 4, 4, channels))
+        share = isa.startswith("avx512") and channels < 8 and stride == 1 and kernel[0] in (3, 5, 7)
+        assert d.strides[2] == (channels if share else {6: 8, 7: 8, 12: 16}.get(channels, channels))
+        assert plan.output_descriptor(d).strides[2] == d.strides[2]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

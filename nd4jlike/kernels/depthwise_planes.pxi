@@ -13,6 +13,7 @@ cdef extern from "planes.h" nogil:
         SHIFTED_STRIPS
         STRIP_KINDS
         MIXED_CHANNELS
+        MIXED_STRIP_CHANNELS
         PICKED_CHANNELS
     vi32 lanes_between(Py_ssize_t begin, Py_ssize_t end)
     ctypedef struct PlaneStrip:
@@ -21,9 +22,10 @@ cdef extern from "planes.h" nogil:
         int before, after
         const vi32 *index
         const float *blocks
-        Py_ssize_t block_vectors
+        Py_ssize_t block_vectors, step
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
     PlaneStrips plane_strips[8][3][7]
+    PlaneStrips mixed_strips[8][4]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -86,12 +88,29 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     ):
         return 0
     if problem.stride_width == 1:
-        return pixels * channels if 1 < channels <= MIXED_CHANNELS else 0
+        return pixels * channels if 1 < channels <= (MIXED_STRIP_CHANNELS if has_mixed_strips(problem) else MIXED_CHANNELS) else 0
     if channels > PICKED_CHANNELS or step + channels > 2 * LANES or (channels == 1 and problem.stride_width <= PLANE_STRIDES):
         return 0
     # Inputs come from two vectors. Two pixels pay where a band is the other way.
     pixels = min(pixels, (2 * LANES - channels) // step + 1)
     return pixels * channels if pixels > 2 or (pixels == 2 and channels * FOLD_PAYS <= LANES) else 0
+
+
+cdef bint has_mixed_strips(const Problem *problem) noexcept nogil:
+    """Of problems with mixed lanes, those by square filters that are common, at step 1."""
+    cdef Py_ssize_t taps = problem.kernel_width
+    return problem.stride_width == problem.stride_height == 1 and problem.kernel_height == taps <= STRIP_TAPS and mixed_strips[taps][0] != NULL
+
+
+cdef Problem as_one_plane(const Problem *problem) noexcept nogil:
+    """Rows of pixels, a column for each channel of each pixel."""
+    cdef Problem flat = problem[0]
+    flat.width *= problem.channels
+    flat.out_width *= problem.channels
+    flat.pad_left *= problem.channels
+    flat.dilation_width *= problem.channels
+    flat.channels = 1
+    return flat
 
 
 cdef bint has_small_stage(const Problem *problem) noexcept nogil:
@@ -241,12 +260,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
         problem.x_strides[1], problem.y_strides[1], itemsize,
     )
     if mixed:
-        # One plane, a column for each channel of each pixel.
-        flat.width *= given.channels
-        flat.out_width *= given.channels
-        flat.pad_left *= given.channels
-        flat.dilation_width *= given.channels
-        flat.channels = 1
+        flat = as_one_plane(given)
         for i in range(LANES):
             (<int *> &picked)[i] = <int> (i // given.channels * given.channels * given.stride_width + i % given.channels if i < lanes else 0)
     limits[LOW] = splat_f32(problem.float_min)
@@ -313,14 +327,20 @@ cdef inline void place_picked(const Problem *problem, const int lanes, vi32 *mas
             place[lane] = <int> (bits * (source + (LANES if lane >= lanes else 0)))
 
 
-cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end of batch*out_height of planes from the first on; the weights are those of planes from `lead` on, packed as for bands."""
+cdef void run_strips(
+    const Problem *problem, Py_ssize_t lead, Py_ssize_t first, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t mixed,
+) noexcept nogil:
+    """Output rows begin to end of batch*out_height of planes from the first on; the weights are those of planes from `lead` on, packed as for bands.
+
+    `mixed`: lanes of the whole pixels of a vector, where they are one plane; else 0.
+    """
     cdef Py_ssize_t column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier, together, chunk
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
+    cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
-    cdef bint narrow = problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
-    cdef bint picked = narrow or (problem.width <= 2 * LANES and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
-    cdef bint shifted = not picked and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
+    cdef bint narrow = not mixed and problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
+    cdef bint picked = narrow or (not mixed and problem.width <= 2 * LANES and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+    cdef bint shifted = not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one
     cdef Py_ssize_t source
@@ -333,6 +353,8 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
     cdef vf32 limits[2]
     cdef Pieces pieces
     cdef PlaneStrip strip
+    if mixed:
+        strips = mixed_strips[problem.kernel_width]
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     strip.lead = lead
@@ -347,12 +369,13 @@ cdef void run_strips(const Problem *problem, Py_ssize_t lead, Py_ssize_t first, 
     strip.ahead = ROWS_AHEAD if problem.distance >= BEYOND_SECOND_LEVEL else 0
     strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
+    strip.step = 4 * lanes
     while strips[across - 1] == NULL:
         across -= 1
     if shifted:
         across = SHIFTED_ACROSS
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, LANES, False, False)
+        next_column = cut_pieces(problem, &pieces, column, lanes, False, False)
         if picked:
             if narrow:
                 place_picked(problem, LANES // 2, pieces.masks, index)
@@ -412,7 +435,16 @@ cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const ch
         turned = problem.channels // LANES * LANES
         run_turned(problem, lead, x, y, begin, end)
     if turned < problem.channels:
-        run_strips(problem, lead, turned, x, y, begin, end)
+        run_strips(problem, lead, turned, x, y, begin, end, 0)
+
+
+cdef void run_mixed(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """The same of pixels that share a vector, in strips or in tiles."""
+    cdef Problem flat = as_one_plane(problem)
+    if has_mixed_strips(problem):
+        run_strips(&flat, 0, 0, x, y, begin, end, mixed_lanes(problem))
+    else:
+        run_planes(problem, x, y, begin, end)
 
 
 # Halves that are float32 at a time: input channels, output rows, and bytes.

@@ -84,8 +84,10 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
     job.mixed = True
     size_sections(job, problem, channels)
     job.mixed = mixed_lanes(wide) != 0
-    # Bands hold few channels as densely, and lose against float32 only where there is a step.
-    if job.mixed and (problem.stride_width == 1 or (problem.packed != NULL and not (<const int *> problem.packed)[FINITE_FLAG])):
+    # Bands hold few channels as densely, and lose against float32 only where there is a step, or strips.
+    if job.mixed and problem.stride_width == 1 and not has_mixed_strips(wide):
+        return False
+    if job.mixed and problem.packed != NULL and not (<const int *> problem.packed)[FINITE_FLAG]:
         return False
     if not job.mixed:
         if problem.multiplier == 1 and channels * 4 > pixel:
@@ -165,7 +167,7 @@ cdef void run_sections(const Sections *given, const Problem *problem, const char
                     if copies_inputs(problem):
                         sums = target
                 if given.mixed:
-                    run_planes(&wide, scratch, sums, 0, wide.out_height)
+                    run_mixed(&wide, scratch, sums, 0, wide.out_height)
                 else:
                     prepare_rows(&job, &wide)
                     wide.packed = <const char *> problem.packed + channel // LANES * job.block_vectors * VECTOR_BYTES

@@ -215,6 +215,7 @@ cdef bint by_rows(const Problem *problem) noexcept nogil:
 # How problems in planes are computed.
 cdef enum:
     BY_TILES
+    BY_MIXED_STRIPS
     BY_STRIPS
     BY_WIDENED_STRIPS
     BY_STAGES
@@ -226,7 +227,7 @@ cdef int plane_kernel(const Problem *problem) noexcept nogil:
     if is_column(problem):
         return AS_ROWS
     if mixed_lanes(problem):
-        return BY_TILES
+        return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_TILES
     if in_strips(problem):
         return BY_STRIPS if problem.element == FLOAT32 else BY_WIDENED_STRIPS
     return BY_TILES if by_rows(problem) else BY_STAGES
@@ -236,6 +237,8 @@ cdef void run_in_planes(const Problem *problem, const char *x, char *y, char *sc
     cdef int kernel = plane_kernel(problem)
     if kernel == BY_TILES:
         run_planes(problem, x, y, begin, end)
+    elif kernel == BY_MIXED_STRIPS:
+        run_mixed(problem, x, y, begin, end)
     elif kernel == BY_STRIPS:
         run_strips_or_turned(problem, 0, x, y, begin, end)
     elif kernel == BY_WIDENED_STRIPS:
@@ -265,6 +268,8 @@ cdef const char *kernel_planes(const Problem *problem) noexcept nogil:
     cdef int kernel = plane_kernel(problem)
     if kernel == BY_STRIPS:
         return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
+    if kernel == BY_MIXED_STRIPS:
+        return b"in place, pixels side by side in a vector, from top to bottom"
     if kernel == BY_WIDENED_STRIPS:
         return b"plane by plane, widened to float32"
     if kernel == BY_TILES:

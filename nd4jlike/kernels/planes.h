@@ -141,8 +141,8 @@ typedef void (*PlaneTile)(
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, which taps pick from, of two planes in the halves of a vector
- * (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. */
-enum { LOADED, NARROW, PICKED, SHIFTED };
+ * (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. */
+enum { LOADED, NARROW, PICKED, SHIFTED, MIXED };
 /* Their places in the table, behind those that load. */
 enum { NARROW_STRIPS = STRIPS_ACROSS, PICKED_STRIPS, SHIFTED_STRIPS, STRIP_KINDS };
 
@@ -167,6 +167,8 @@ typedef struct {
     /* Packed weights: a vector of biases, then one for each tap. */
     const float *blocks;
     ptrdiff_t block_vectors;
+    /* Of pixels that share a vector: bytes from one vector to the next. */
+    ptrdiff_t step;
 } PlaneStrip;
 
 typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y);
@@ -213,7 +215,7 @@ WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vecto
     if (how == NARROW)
         return halves_f32(weights[vector * LANES], other[vector * LANES]);
 #endif
-    return splat_f32(weights[vector * LANES]);
+    return plane_weight(weights + vector * LANES, how == MIXED);
 }
 
 /* Lines of memory, of inputs or of outputs (`write`): strips read and write less of a page than prefetchers follow. */
@@ -237,6 +239,7 @@ WORD void strip_of(
     const int kept = (taps - 1) / stride + 1, hold = how == NARROW || (taps == 3 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == LOADED ? taps * stride : taps, rows_of_masks = how == SHIFTED ? 1 : across;
+    const ptrdiff_t next = how == MIXED ? strip->step : VECTOR_BYTES;
     const vf32 clamp[2] = {limits[0], limits[1]};
     vmask masks[STRIPS_ACROSS][2 * STRIP_TAPS];
 #pragma GCC unroll 4
@@ -301,14 +304,14 @@ WORD void strip_of(
                         for (int v = first; v < first + vectors / turns; v++)
                             value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2)
                                 : load_strip(
-                                    pairs[v], strip->width, index, from[v / across * each] + v % across * stride * VECTOR_BYTES,
+                                    pairs[v], strip->width, index, from[v / across * each] + v % across * stride * next,
                                     from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how);
 #pragma GCC unroll 8
                         for (int k = 0; taps - stride + i >= k * stride; k++) {
                             const int place = (taps - stride + i - k * stride) * taps + tap;
 #pragma GCC unroll 4
                             for (int v = first; v < first + vectors / turns; v++)
-                                sums[v][k] += value[v] * (hold ? held[v / across][place] : splat_f32(weights[v / across][(1 + place) * LANES]));
+                                sums[v][k] += value[v] * (hold ? held[v / across][place] : plane_weight(weights[v / across] + (1 + place) * LANES, how == MIXED));
                         }
                     }
                 }
@@ -328,7 +331,7 @@ WORD void strip_of(
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++) {
                     const vf32 value = at_most_f32(at_least_f32(sums[v][0], clamp[0]), clamp[1]);
-                    char *at = to[v / across * each] + v % across * VECTOR_BYTES;
+                    char *at = to[v / across * each] + v % across * next;
 #if VECTOR_BYTES == 64
                     if (how == NARROW) {
                         store_half_f32((float *)at, value, strip->lanes);
@@ -379,6 +382,15 @@ STRIPS(picked_strips_3_2, 3, 2, 1, 2, PICKED)
 STRIPS(narrow_strips_5_2, 5, 2, 1, 2, NARROW)
 STRIPS(shifted_strips_5, 5, 1, SHIFTED_ACROSS, 1, SHIFTED)
 STRIPS(shifted_strips_7, 7, 1, SHIFTED_ACROSS, 1, SHIFTED)
+#define MIXED_OF(taps, across) STRIPS(mixed_strips_##taps##_##across, taps, 1, across, 1, MIXED)
+MIXED_OF(3, 1)
+MIXED_OF(3, 2)
+MIXED_OF(3, 3)
+MIXED_OF(3, 4)
+MIXED_OF(5, 1)
+MIXED_OF(5, 2)
+MIXED_OF(7, 1)
+MIXED_OF(7, 2)
 #else
 #define STRIPS_OF_3(stride) STRIPS(strips_3_##stride, 3, stride, 1, 2, LOADED)
 #define TABLE_OF_3(stride) strips_3_##stride
@@ -388,6 +400,11 @@ STRIPS(shifted_strips_7, 7, 1, SHIFTED_ACROSS, 1, SHIFTED)
 #define narrow_strips_5_2 NULL
 #define shifted_strips_5 NULL
 #define shifted_strips_7 NULL
+#define MIXED_OF(taps, across) STRIPS(mixed_strips_##taps##_##across, taps, 1, across, 1, MIXED)
+MIXED_OF(3, 1)
+MIXED_OF(3, 2)
+MIXED_OF(5, 1)
+MIXED_OF(7, 1)
 #endif
 STRIPS_OF_3(1)
 STRIPS_OF_3(2)
@@ -402,6 +419,20 @@ static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][STRIP_KINDS] = {
     [5] = {
         [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5}, [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2}},
     [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7}},
+#endif
+};
+
+/* Of pixels that share a vector, at step 1: by taps, and vectors side by side, less one. */
+enum { MIXED_STRIP_CHANNELS = LANES / 2 };
+static const PlaneStrips mixed_strips[STRIP_TAPS + 1][STRIPS_ACROSS] = {
+#if VECTOR_BYTES == 64
+    [3] = {mixed_strips_3_1, mixed_strips_3_2, mixed_strips_3_3, mixed_strips_3_4},
+    [5] = {mixed_strips_5_1, mixed_strips_5_2},
+    [7] = {mixed_strips_7_1, mixed_strips_7_2},
+#elif VECTOR_BYTES == 32
+    [3] = {mixed_strips_3_1, mixed_strips_3_2},
+    [5] = {mixed_strips_5_1},
+    [7] = {mixed_strips_7_1},
 #endif
 };
 
