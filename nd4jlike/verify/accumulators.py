@@ -25,21 +25,31 @@ __all__ = ["accumulator_of"]
 _SHIFTS = {8: (24, 17, 10, 3, 0), 16: (32, 18, 4, 0)}
 # Beyond it the first output of int16 saturates; the products of a window are far below.
 _LARGEST_BIAS = 1 << 46
+# What the bias is moved by in the end: a kernel that goes by its scale and bias follows.
+_MOVES = (5, -3)
 
 
 def accumulator_of(layer: Layer, run: Callable[[Layer], _Array], index: tuple[int, ...]) -> int | None:
-    """Find what `run` accumulates for one output, a few bits at a time: by the output on a coarse scale, then by a bias that takes away what is known."""
-    assert layer.quantization is not None
+    """Find what `run` accumulates for one output, a few bits at a time: by the output on a coarse scale, then by a bias that takes away what is known.
+
+    None where outputs do not go by scales and biases.
+    """
+    q = layer.quantization
+    assert q is not None
     limits = np.iinfo(np.dtype(layer.dtype))
     zero_point = (int(limits.max) + int(limits.min) + 1) // 2
     outputs = layer.channels * layer.multiplier
     bias = np.zeros(outputs, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
     if abs(int(bias[index[AXES[layer.data_format][3]]])) >= _LARGEST_BIAS:
         return None
-    known = 0
-    for shift in _SHIFTS[limits.bits]:
-        quantization = Quantization((1.0, layer.quantization.input[1]), 1.0, (2.0**shift, zero_point), layer.quantization.weights_zero_point)
+
+    def rest(known: int, shift: int) -> int:
+        quantization = Quantization((1.0, q.input[1]), 1.0, (2.0**shift, zero_point), q.weights_zero_point)
         bias_then = (bias - known).astype(np.int64 if layer.dtype == "int16" else np.int32)
         probe = dataclasses.replace(layer, bias=bias_then, quantization=quantization, activation=None)
-        known += (int(run(probe)[index]) - zero_point) << shift
-    return known
+        return (int(run(probe)[index]) - zero_point) << shift
+
+    known = 0
+    for shift in _SHIFTS[limits.bits]:
+        known += rest(known, shift)
+    return known if all(rest(known + move, 0) == -move for move in _MOVES) else None

@@ -14,6 +14,7 @@ from nd4jlike.geometry import integer, integers
 from nd4jlike.interpreters import LiteRtXnnpack, open_reference
 from nd4jlike.quantization import ROUNDINGS
 from nd4jlike.verify.inputs import feeds_from_files, random_feeds, random_values
+from nd4jlike.verify.kernels import OwnKernel
 from nd4jlike.verify.reports import ModelReport
 from nd4jlike.verify.tally import Tally
 from nd4jlike.verify.timing import Seconds
@@ -21,7 +22,9 @@ from nd4jlike.verify.timing import Seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nd4jlike.ndarray import NdArray
     from nd4jlike.verify.formats import Model
+    from nd4jlike.verify.kernels import KernelLayer
 
 __all__ = ["ROUNDING_CHOICES", "verify"]
 
@@ -39,6 +42,8 @@ def verify(
     reference: str = "auto",
     threads: int = 1,
     isa: str | None = None,
+    kernel: Callable[[NdArray, KernelLayer], Any] | None = None,
+    halo: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ModelReport:
     """Compare every depthwise layer of a model with a reference interpreter.
@@ -47,6 +52,8 @@ def verify(
     out by `plan.input_descriptor`. Models that keep state keep it from run to run. Layers of other subgraphs than the first, which
     need not have run, are fed random numbers and compared with a model of that layer alone; layers of ONNX models are fed what they
     saw and compared so, too.
+
+    With `kernel`, that computes the layers instead of the plans here: is a port of it bit-exact with the device, on this model?
 
     Parameters
     ----------
@@ -68,6 +75,12 @@ def verify(
         Of the plans here.
     isa : str, optional
         Of the plans here.
+    kernel : callable, optional
+        Takes `x`, an NdArray of shape (N, H, W, C), and `layer`, a `KernelLayer`; gives an array_like of `layer.output_shape` and
+        `layer.dtype`. It is asked for each layer in each run and, to find what a mismatch accumulated, for that layer with other scales and
+        biases. A PAD before a layer is an operator of its own then. No times are taken.
+    halo : bool
+        Whether `x` lies in a buffer with `layer.padding` around it, at the input zero point: ``x.hosting_array()``. Else it is dense.
     progress : callable, optional
         Called with steps done, steps in all, and what comes next.
 
@@ -79,22 +92,41 @@ def verify(
     Raises
     ------
     LayoutError
-        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed` or `inputs` of another kind.
+        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed` or `inputs` of another kind;
+        a `kernel` that is not callable, beside `threads` or `isa`, or returns another shape; `halo` without a `kernel`.
     DTypeError
-        A layer of unsupported element types.
+        A layer of unsupported element types; a `kernel` that returns another one.
     IsaError
         An instruction set that this machine or build does not have.
     MissingLibraryError
         An interpreter that is not installed.
     Nd4jLikeError
-        A model that no interpreter can run.
+        A model that no interpreter can run; a `kernel` that raises: from what it raised.
     OSError
         A file that cannot be read.
+
+    Examples
+    --------
+    Of a kernel in a library that ctypes has loaded:
+
+    >>> def depthwise(x, layer):
+    ...     y = np.empty(layer.output_shape, layer.dtype)
+    ...     library.depthwise(np.asarray(x).ctypes.data, layer.weights.ctypes.data, y.ctypes.data, *layer.stride)  # and so on
+    ...     return y
+    >>> verify("model.tflite", kernel=depthwise).verdict  # doctest: +SKIP
+    'bit-exact: all 214272 outputs of 14 int8 layers'
     """
     if rounding not in ROUNDING_CHOICES:
         raise LayoutError(f"rounding must be one of {', '.join(ROUNDING_CHOICES)}: {rounding!r}")
     runs = integer("runs", runs, 1)
     (seed,) = integers((seed,), "seeds")
+    if kernel is not None and not callable(kernel):
+        raise LayoutError(f"kernel must be callable, with an array and a KernelLayer: {kernel!r}")
+    if kernel is not None and (threads != 1 or isa is not None):
+        raise LayoutError(f"threads and isa are those of the plans here, a kernel has its own: threads={threads}, isa={isa!r}")
+    if halo and kernel is None:
+        raise LayoutError("halo is how the input of a kernel lies, and there is none: halo=True, kernel=None")
+    own = None if kernel is None else OwnKernel(kernel, halo)
     files: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else (inputs,)
     if not all(isinstance(file, (str, os.PathLike)) for file in files):
         raise LayoutError(f"inputs must be paths of files: {inputs!r}")
@@ -117,7 +149,7 @@ def verify(
         # XNNPACK has no int16.
         for name in tried if layer.quantization and layer.dtype != "int16" else tried[:1]:
             judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization and not foreign else type(interpreter)
-            tallies.append(Tally(layer, name, judge, **options))
+            tallies.append(Tally(layer, name, judge, own, **options))
 
     total = (len(feeds) + 1) * len(tallies)
     random = np.random.default_rng(seed)
@@ -136,8 +168,8 @@ def verify(
     reports = []
     for i, tally in enumerate(tallies):
         if progress:
-            progress(len(feeds) * len(tallies) + i, total, "timing")
-        reports.append(tally.report(Seconds.of(tally)))
+            progress(len(feeds) * len(tallies) + i, total, "summing up" if own else "timing")
+        reports.append(tally.report(None if own else Seconds.of(tally)))
     if progress:
         progress(total, total, "done")
     return ModelReport(
@@ -150,4 +182,5 @@ def verify(
         threads=threads,
         layers=tuple(reports),
         skipped=model.skipped,
+        kernel=own.name if own else None,
     )

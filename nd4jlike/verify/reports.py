@@ -30,7 +30,8 @@ class Mismatch:
         The two values.
     accumulator, reference_accumulator : int or None
         What was rounded, seen through the same layer with an output scale of powers of two; None for floats, for a PAD, which
-        rounds nothing, where the reference runs no such layer, and for int16 beside a bias of 2**46 or more.
+        rounds nothing, where the reference runs no such layer, where a kernel does not go by scales and biases that it is given, and
+        for int16 beside a bias of 2**46 or more.
     tensor : {"output", "pad"}
         Which one: the output of the layer, or that of a fused PAD, here the padded array of the input.
     """
@@ -47,10 +48,10 @@ class Mismatch:
     def __str__(self) -> str:
         where = " of the PAD's output" if self.tensor == "pad" else ""
         words = f"run {self.run + 1}, element {self.index}{where} at offset {self.offset}: {self.here:.9g} here, {self.reference:.9g} in the reference"
-        if self.accumulator is None:
+        if self.accumulator is self.reference_accumulator is None:
             return words
-        theirs = "unknown" if self.reference_accumulator is None else self.reference_accumulator
-        return f"{words}; accumulators {self.accumulator} here, {theirs} there"
+        ours, theirs = ("unknown" if found is None else found for found in (self.accumulator, self.reference_accumulator))
+        return f"{words}; accumulators {ours} here, {theirs} there"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class LayerReport:
     arm_compute_refusal : str or None
         Why it has none.
     plan : str
-        What the plan says of itself.
+        What the plan says of itself; the name of a kernel of the user's.
     rounding : str or None
         Of the results; None for floats.
     kernels : str
@@ -91,9 +92,9 @@ class LayerReport:
         Largest absolute difference from the reference, of a fused PAD's output too.
     relative_error_float64, relative_error_reference : float or None
         Largest difference from a float64 computation (for float64: long double) and from the reference, over the layer's largest output; None for integers.
-    microseconds, reference_microseconds, ratio : float
-        Of one input in the kernels, see `TIMING`; the ratio is reference over here.
-    call_microseconds : float
+    microseconds, reference_microseconds, ratio : float or None
+        Of one input in the kernels, see `TIMING`; the ratio is reference over here. None with a kernel of the user's.
+    call_microseconds : float or None
         Of one input, with what it costs to call the plan from Python.
     """
 
@@ -126,10 +127,10 @@ class LayerReport:
     largest_difference: float
     relative_error_float64: float | None
     relative_error_reference: float | None
-    microseconds: float
-    reference_microseconds: float
-    ratio: float
-    call_microseconds: float
+    microseconds: float | None
+    reference_microseconds: float | None
+    ratio: float | None
+    call_microseconds: float | None
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,8 @@ class ModelReport:
         In the order of the file.
     skipped : tuple of str
         Depthwise convolutions that were not run, each with the reason.
+    kernel : str or None
+        What computed the layers here, ``"module:function"``; None: the plans.
     """
 
     model: str
@@ -165,6 +168,7 @@ class ModelReport:
     threads: int
     layers: tuple[LayerReport, ...]
     skipped: tuple[str, ...] = ()
+    kernel: str | None = None
 
     @property
     def matches(self) -> dict[str, bool]:
@@ -207,7 +211,7 @@ class ModelReport:
         """Give the report as JSON takes it."""
         return {
             **dataclasses.asdict(self),
-            "timing": TIMING,
+            "timing": None if self.kernel else TIMING,
             "passed": self.passed,
             "bit_exact": self.bit_exact,
             "matches": self.matches,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from nd4jlike.interpreters import Reference
     from nd4jlike.verify.formats import Layer
+    from nd4jlike.verify.kernels import OwnKernel
     from nd4jlike.verify.timing import Seconds
 
     _Array = npt.NDArray[Any]
@@ -34,12 +35,13 @@ _WARM_BYTES = 1 << 19
 
 
 class Tally:
-    """One layer with one rounding: its plan, and what was seen so far."""
+    """One layer with one rounding: its plan or the user's kernel, and what was seen so far."""
 
-    def __init__(self, layer: Layer, rounding: str, judge: type[Reference], **options: Any) -> None:
+    def __init__(self, layer: Layer, rounding: str, judge: type[Reference], kernel: OwnKernel | None = None, **options: Any) -> None:
         self.layer = layer
+        self.kernel = kernel
         # With the PAD before it, where there is one.
-        self.fused = layer.fused()
+        self.fused = layer if kernel else layer.fused()
         self.rounding = rounding
         self.judge = judge
         self.options = options
@@ -63,10 +65,13 @@ class Tally:
         self.seen, self.padded = seen, padded
         if expected is None:
             expected = self.alone(padded)
-        self.x = self.laid_out(seen.shape)
-        self.x[...] = seen
-        self.y = NdArray(self.plan.output_descriptor(self.x))
-        self.plan(self.x, out=self.y)
+        if self.kernel:
+            self.x, self.y = self.kernel.run(self.layer, self.rounding, seen)
+        else:
+            self.x = self.laid_out(seen.shape)
+            self.x[...] = seen
+            self.y = NdArray(self.plan.output_descriptor(self.x))
+            self.plan(self.x, out=self.y)
         result = self.y.to_numpy()
         if result.shape != expected.shape:
             raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
@@ -143,7 +148,11 @@ class Tally:
             return first
 
         def here(probe: Layer) -> _Array:
-            result: _Array = probe.plan(rounding=self.rounding, **self.options)(self.first_padded).to_numpy()
+            if self.kernel:
+                made = self.kernel.run(probe, self.rounding, self.first_padded)[1]
+            else:
+                made = probe.plan(rounding=self.rounding, **self.options)(self.first_padded)
+            result: _Array = made.to_numpy()
             return result
 
         def there(probe: Layer) -> _Array:
@@ -151,13 +160,15 @@ class Tally:
             reference.run([self.first_padded])
             return reference.output()
 
-        try:
-            theirs = accumulator_of(layer, there, first.index)
-        except Nd4jLikeError:
-            theirs = None
-        return dataclasses.replace(first, accumulator=accumulator_of(layer, here, first.index), reference_accumulator=theirs)
+        def accumulated(run: Callable[[Layer], _Array]) -> int | None:
+            try:
+                return accumulator_of(layer, run, first.index)
+            except Nd4jLikeError:
+                return None
 
-    def report(self, seconds: Seconds) -> LayerReport:
+        return dataclasses.replace(first, accumulator=accumulated(here), reference_accumulator=accumulated(there))
+
+    def report(self, seconds: Seconds | None) -> LayerReport:
         """Sum up."""
         layer, descriptor = self.fused, self.x.descriptor
         offset = total_size = refusal = None
@@ -166,6 +177,7 @@ class Tally:
             offset, total_size = info.offset_first_element_in_bytes, info.total_size
         except UnsupportedLayoutError as error:
             refusal = str(error)
+        here, there, call = (s * 1e6 for s in (seconds.here, seconds.reference, seconds.call)) if seconds else (None, None, None)
         floating = layer.quantization is None
         return LayerReport(
             subgraph=layer.subgraph,
@@ -188,7 +200,7 @@ class Tally:
             arm_compute_offset=offset,
             arm_compute_total_size=total_size,
             arm_compute_refusal=refusal,
-            plan=self.plan.explain(self.x),
+            plan=self.kernel.name if self.kernel else self.plan.explain(self.x),
             rounding=None if floating else self.rounding,
             kernels=self.judge.kernels,
             elements=self.elements,
@@ -197,10 +209,10 @@ class Tally:
             largest_difference=self.largest_difference,
             relative_error_float64=self.error_float64 if floating else None,
             relative_error_reference=self.error_reference if floating else None,
-            microseconds=seconds.here * 1e6,
-            reference_microseconds=seconds.reference * 1e6,
-            ratio=seconds.reference / seconds.here,
-            call_microseconds=seconds.call * 1e6,
+            microseconds=here,
+            reference_microseconds=there,
+            ratio=seconds.reference / seconds.here if seconds else None,
+            call_microseconds=call,
         )
 
     def batched(self) -> tuple[Callable[[], object], int]:

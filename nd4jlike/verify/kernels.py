@@ -1,0 +1,156 @@
+"""A kernel of the user's: what it is told of a layer, and what it may return."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from nd4jlike.creation import asarray
+from nd4jlike.descriptor import ShapeDescriptor
+from nd4jlike.errors import DTypeError, LayoutError, Nd4jLikeError
+from nd4jlike.geometry import AXES, Window
+from nd4jlike.ndarray import NdArray
+from nd4jlike.quantization import ACTIVATIONS, quantized_activation_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from nd4jlike.quantization import Quantization
+    from nd4jlike.verify.formats import Layer
+
+    _Array = npt.NDArray[Any]
+
+__all__ = ["KernelLayer", "OwnKernel", "kernel_layer"]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLayer:
+    """One layer on one input, as a kernel of your own computes it: nothing is left open.
+
+    Attributes
+    ----------
+    name : str
+        Of the layer in the model.
+    subgraph, index : int
+        Where its operator is in the model.
+    dtype : str
+        Of input and output: ``"int8"``, ``"uint8"``, ``"int16"`` (with int8 weights), ``"float16"``, ``"float32"`` or ``"float64"``.
+    input_shape, output_shape : tuple of int
+        (N, H, W, C) and (N, OH, OW, C*M), whatever the order in the model.
+    weights : numpy.ndarray
+        (kernel height, kernel width, C, M), C-contiguous; output channel c*M + m.
+    bias : numpy.ndarray or None
+        (C*M,), int32, int64 for int16, or the type of floats; None where the layer has none.
+    stride, dilation : (int, int)
+        (height, width).
+    padding : ((int, int), (int, int))
+        ((top, bottom), (left, right)): pixels that stand for 0, which is the input zero point of integers.
+    activation : str or None
+        None, ``"relu"``, ``"relu6"`` or ``"relu_n1_to_1"``: what `bounds` come from.
+    bounds : (int, int) or (float, float)
+        Lowest and highest result: of integers the quantized ones, zero point added.
+    quantization : Quantization or None
+        Scales and zero points; None for floats.
+    rounding : {"tflite", "xnnpack", None}
+        Whose bits the result is compared with; None for floats.
+    multipliers, shifts : numpy.ndarray of int32, or None
+        (C*M,): of `Quantization.multipliers_and_shifts`, what ``"tflite"`` scales with.
+    scales : numpy.ndarray of float32, or None
+        (C*M,): of `Quantization.float_scales`, what ``"xnnpack"`` scales with.
+    """
+
+    name: str
+    subgraph: int
+    index: int
+    dtype: str
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    weights: _Array = field(repr=False)
+    bias: _Array | None = field(repr=False)
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    activation: Literal["relu", "relu6", "relu_n1_to_1"] | None
+    bounds: tuple[float, float]
+    quantization: Quantization | None = field(repr=False)
+    rounding: str | None
+    multipliers: npt.NDArray[np.int32] | None = field(repr=False)
+    shifts: npt.NDArray[np.int32] | None = field(repr=False)
+    scales: npt.NDArray[np.float32] | None = field(repr=False)
+
+
+def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...]) -> KernelLayer:
+    """Say what a layer computes of an input of `shape`, (N, H, W, C), with a rounding."""
+    batch, height, width, _ = shape
+    sides: Any = ((0, 0), (0, 0)) if layer.padding == "valid" else layer.padding
+    walk = Window(layer.kernel, layer.stride, layer.dilation, sides).over((height, width))
+    outputs = layer.channels * layer.multiplier
+    bounds, multipliers, shifts, scales = ACTIVATIONS[layer.activation], None, None, None
+    if layer.quantization is not None:
+        bounds = quantized_activation_range(layer.activation, layer.quantization.output, layer.dtype, rounding)
+        multipliers, shifts = layer.quantization.multipliers_and_shifts(outputs, layer.dtype)
+        scales = layer.quantization.float_scales(outputs)
+    return KernelLayer(
+        name=layer.name,
+        subgraph=layer.subgraph,
+        index=layer.index,
+        dtype=layer.dtype,
+        input_shape=shape,
+        output_shape=(batch, *walk.out, outputs),
+        weights=np.ascontiguousarray(layer.weights),
+        bias=layer.bias,
+        stride=layer.stride,
+        dilation=layer.dilation,
+        padding=walk.reach if sides == "same" else sides,
+        activation=layer.activation,
+        bounds=bounds,
+        quantization=layer.quantization,
+        rounding=rounding if layer.quantization else None,
+        multipliers=multipliers,
+        shifts=shifts,
+        scales=scales,
+    )
+
+
+class OwnKernel:
+    """A callable that computes layers: (x, KernelLayer) to an output."""
+
+    def __init__(self, function: Callable[[NdArray, KernelLayer], Any], halo: bool) -> None:
+        self.function = function
+        self.halo = halo
+        self.name = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', type(function).__name__)}"
+
+    def run(self, layer: Layer, rounding: str, seen: _Array) -> tuple[NdArray, NdArray]:
+        """Compute the layer; its input and its output, axes as in the layer."""
+        axes = AXES[layer.data_format]
+        values = seen.transpose(axes)
+        told = kernel_layer(layer, rounding, values.shape)
+        sides = told.padding if self.halo else ((0, 0), (0, 0))
+        before, after = zip((0, 0), *sides, (0, 0), strict=True)
+        paddings = tuple(b + a for b, a in zip(before, after, strict=True))
+        x = NdArray(ShapeDescriptor.paddedBufferDescriptor(layer.dtype, "c", values.shape, paddings, before))
+        x.fill_padding(told.quantization.input[1] if told.quantization else 0)
+        x[...] = values
+
+        where = f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {self.name}"
+        try:
+            made = self.function(x, told)
+        except Exception as error:
+            *_, last = traceback.extract_tb(error.__traceback__)
+            place = f" ({last.filename}, line {last.lineno})" if error.__traceback__ and error.__traceback__.tb_next else ""
+            raise Nd4jLikeError(f"{where} raised {type(error).__name__}: {error}{place}") from error
+        try:
+            y = asarray(made)
+        except Nd4jLikeError as error:
+            raise type(error)(f"{where} must return an array of shape {told.output_shape} and {told.dtype}, not a {type(made).__name__}: {error}") from error
+        if y.shape != told.output_shape:
+            raise LayoutError(f"{where} returned shape {y.shape}; the output (N, OH, OW, C*M) has {told.output_shape}")
+        if y.dtype != np.dtype(told.dtype):
+            raise DTypeError(f"{where} returned {y.dtype}; the output has the element type of the input, {told.dtype}")
+        back = tuple(np.argsort(axes).tolist())
+        return x.permute(back), y.permute(back)
