@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 import strategies
 from nd4jlike import LayoutError, ShapeDescriptor, cli
-from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate, show
+from nd4jlike.show import Cell, Drawing, cell_at, describe, diff, locate, mismatches, show
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -617,6 +617,104 @@ def marks(drawing):
             assert f"dirty: holds {held[0][1:]}" in title
             found[int(re.match(r"offset (-?\d+)", title).group(1))] = held[0]
     return found
+
+
+def test_d13_the_adr_s_example():
+    """D13: `mismatches(a, b)` lists index, both values, both offsets; it counts them all, and says how large the largest difference is, and where."""
+    a = nd.NdArray(ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c", "int8"))
+    b = nd.create((1, 17, 5, 4), dtype="int8", paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1))
+    for number, index in enumerate(((0, 0, 0, 1), (0, 9, 2, 1), (0, 16, 4, 3))):
+        a[index], b[index] = 100, -100 - 10 * number
+    found = mismatches(a, b, rows=2)
+    assert str(found) == repr(found)
+    assert (
+        repr(found)
+        == f"""\
+a  {a.descriptor!r}
+b  {b.descriptor!r}
+3 of 340 elements differ; the largest difference is 220, at 0,16,4,3
+
+element    a     b  offset a  offset b
+0,0,0,1  100  -100         8         8
+0,9,2,1  100  -110       233       398
+... 1 element"""
+    )
+    assert (found.differing, found.largest) == (3, 220)
+    again = pickle.loads(pickle.dumps(found))
+    assert (again, again.differing, again.largest) == (found, 3, 220)
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+
+
+@given(st.data())
+def test_d13_any_layouts(data):
+    """D13: of two arrays of one shape and any layouts: those that differ one by one, as Python's integers."""
+    shape = data.draw(st.lists(st.integers(0, 4), max_size=4).map(tuple))
+    arrays, values = [], []
+    for _ in range(2):
+        dtype = data.draw(st.sampled_from(INTEGERS))
+        limits = (0, 1) if dtype == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        few = st.sampled_from([*limits, 0, 1])
+        values.append([data.draw(few) for _ in range(math.prod(shape))])
+        paddings = data.draw(st.tuples(*[st.integers(0, 2) for _ in shape]))
+        arrays.append(nd.create(shape, dtype=dtype, order=data.draw(st.sampled_from("cf")), paddings=paddings))
+        for index, value in zip(np.ndindex(shape), values[-1], strict=True):
+            arrays[-1][index] = value
+    a, b = arrays
+    found = mismatches(a, b, rows=100)
+    expected = [(index, x, y) for index, x, y in zip(np.ndindex(shape), *values, strict=True) if x != y]
+    assert found.differing == len(expected)
+    assert found.largest == max((abs(x - y) for _, x, y in expected), default=0)
+    rows = [line.split() for line in found.splitlines()[5:][:100]]
+    assert [row[0] for row in rows] == [",".join(map(str, index)) or "()" for index, _, _ in expected][:100]
+    assert [row[3:] for row in rows] == [[str(x.descriptor.offset_of(index)) for x in arrays] for index, _, _ in expected][:100]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_d13_floats(dtype):
+    """D13: floats differ that are farther apart than `atol + rtol * |b|`, by default at all, and NaN does not differ from NaN."""
+    a = nd.array([1.0, 2.0, np.nan, np.inf, 0.0, 4.0], dtype=dtype)
+    b = nd.array([1.0, 2.5, np.nan, np.inf, -0.0, 3.0], dtype=dtype)
+    found = mismatches(a, b)
+    assert found.splitlines()[2] == "2 of 6 elements differ; the largest difference is 1, at 5"
+    assert found.splitlines()[-1].split() == ["5", *(("4.0", "3.0")), "5", "5"]
+    assert (found.differing, found.largest) == (2, 1.0)
+    for options, count in (({"atol": 0.5}, 1), ({"rtol": 0.2}, 1), ({"rtol": 0.34}, 0), ({"atol": 1}, 0), ({"atol": 0.4, "rtol": 0.2}, 0)):
+        assert mismatches(a, b, **options).differing == count
+    assert mismatches(a, b, atol=0.5, rtol=0.1).splitlines()[2] == "1 of 6 elements differ by more than 0.5 + 0.1 * |b|; the largest difference is 1, at 5"
+    assert mismatches(a, b, atol=1) == f"a  {a.descriptor!r}\nb  {b.descriptor!r}\n0 of 6 elements differ by more than 1 + 0 * |b|"
+
+
+@pytest.mark.parametrize(("x", "y", "largest"), [(np.nan, 1, "nan"), (1, np.nan, "nan"), (np.inf, 1, "inf"), (1, np.inf, "inf"), (np.inf, -np.inf, "inf")])
+def test_d13_what_is_not_finite(x, y, largest):
+    """D13: NaN does not differ from NaN, but from all else, whatever the tolerance; infinities too."""
+    found = mismatches(np.array([3, x], "float32"), np.array([1, y], "float32"), rtol=1e30, atol=1e30)
+    assert found.splitlines()[2] == f"1 of 2 elements differ by more than 1e+30 + 1e+30 * |b|; the largest difference is {largest}, at 1"
+
+
+def test_d13_more_bits_than_a_float_has():
+    """D13: Integers, of several types too, are compared exactly."""
+    assert mismatches(np.array([2**63 - 1]), np.array([2**63], "uint64")).largest == 1
+    assert mismatches(np.array([-(2**63)]), np.array([2**64 - 1], "uint64")).largest == 2**64 - 1 + 2**63
+    assert mismatches(np.array([2**53 + 1]), np.array([2**53])).differing == 1
+    assert mismatches(np.array(5, "int8"), np.array(5, "int64")).splitlines()[2] == "0 of 1 elements differ"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"b": np.zeros((2, 4), "int8")}, r"arrays of equal shape can be compared, these have \(2, 3\) and \(2, 4\)"),
+        ({"atol": 1}, r"integers are compared exactly, tolerances are of floats: rtol=0.0, atol=1 for int8 and int8"),
+        ({"rtol": -1}, r"tolerances must be 0 or more: rtol=-1, atol=0.0"),
+        ({"atol": float("nan")}, r"tolerances must be 0 or more: rtol=0.0, atol=nan"),
+        ({"rows": 0}, r"rows must be 1 to \d+: 0"),
+    ],
+)
+def test_d13_refused(options, message):
+    """D13: of two arrays of one shape; Integers are compared exactly."""
+    with pytest.raises(LayoutError, match=message):
+        mismatches(np.zeros((2, 3), "int8"), **{"b": np.zeros((2, 3), "int8"), **options})
 
 
 def test_d12_the_adr_s_example():
