@@ -11,7 +11,7 @@ import numpy as np
 
 from nd4jlike.dtypes import codes
 from nd4jlike.errors import DTypeError, LayoutError
-from nd4jlike.geometry import integer
+from nd4jlike.geometry import choice, integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -121,7 +121,7 @@ class Quantization:
         channels : int, optional
             Number of output channels, to repeat a single weight scale. None: as many as there are weight scales.
         dtype : dtype
-            Element type of the activations.
+            Element type of the activations. That of uint8 must be said: its multipliers may differ from int8's in the last bits.
 
         Returns
         -------
@@ -138,6 +138,9 @@ class Quantization:
         Notes
         -----
         TensorFlow Lite's `QuantizeMultiplier` on the product in double precision; ``input * weights`` is rounded to float32 for uint8.
+
+        For int16 the multipliers are those of int8, and 15 bits of them are used: with ``m = min((multiplier + 2**15) >> 16, 0x7FFF)``
+        the result is ``(accumulator * m + 2**(14 - shift)) >> (15 - shift)``, in 64 bits.
 
         Examples
         --------
@@ -176,6 +179,116 @@ class Quantization:
         """
         scales = np.float32(self.input[0]) * np.array(self.weights, np.float32) / np.float32(self._output_scale)
         return np.repeat(scales, self._repeats(channels))
+
+    def bounds(self, activation: str | None = None, dtype: npt.DTypeLike = "int8", rounding: str = "tflite") -> tuple[int, int]:
+        """Lowest and highest quantized result: an activation as a clamp.
+
+        Parameters
+        ----------
+        activation : {None, "relu", "relu6", "relu_n1_to_1"}
+            Of the layer.
+        dtype : dtype
+            Element type of the result.
+        rounding : {"tflite", "xnnpack"}
+            Whose rule.
+
+        Returns
+        -------
+        lowest, highest : int
+            With the output zero point, within `dtype`.
+
+        Raises
+        ------
+        LayoutError
+            For another activation or rounding; where `output` has no scale.
+        DTypeError
+            A `dtype` other than int8, uint8 and int16.
+
+        Examples
+        --------
+        >>> from nd4jlike import Quantization
+        >>> Quantization((0.5, 0), 0.25, (0.05, -128)).bounds("relu6")
+        (-128, -8)
+        """
+        choice("activation", activation, tuple(ACTIVATIONS))
+        choice("rounding", rounding, ROUNDINGS)
+        if not isinstance(self.output, tuple):
+            raise LayoutError(f"a quantized result needs a scale and a zero point: output={self.output!r}")
+        return quantized_activation_range(activation, self.output, _limits(dtype).dtype, rounding)
+
+    def requantize(
+        self,
+        accumulators: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike = "int8",
+        rounding: str = "tflite",
+        activation: str | None = None,
+        axis: int = -1,
+    ) -> npt.NDArray[Any]:
+        """Results of sums: what a layer's kernel does once it has added up its products and the bias.
+
+        Parameters
+        ----------
+        accumulators : array_like of integers
+            Sums, zero points taken off; any shape. Those of int8 and uint8 wrap around beyond int32, as they do in kernels.
+        dtype : dtype
+            Element type of the activations: int8, uint8 or int16.
+        rounding : {"tflite", "xnnpack"}
+            Whose bits; XNNPACK has no int16.
+        activation : {None, "relu", "relu6", "relu_n1_to_1"}
+            Clamp of the result.
+        axis : int
+            That of the output channels.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `accumulators` and of `dtype`, or float32 for that `output`.
+
+        Raises
+        ------
+        LayoutError
+            As `check` and `bounds`; for an `axis` that is not there.
+        DTypeError
+            Accumulators other than integers that an int64 holds; another `dtype`.
+
+        Notes
+        -----
+        The rules of ADR 0006, D5, D6, D16 and D18, as they are stated there; kernels take shorter ways to the same bits.
+
+        Examples
+        --------
+        >>> from nd4jlike import Quantization
+        >>> q = Quantization((0.1, 0), [0.01, 0.02], (0.05, 3))
+        >>> q.requantize([[125, 125], [-3000, 9999]])
+        array([[  6,   8],
+               [-57, 127]], dtype=int8)
+        """
+        limits = _limits(dtype)
+        choice("rounding", rounding, ROUNDINGS)
+        if limits.bits == 16 and rounding == "xnnpack":
+            raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
+        given = np.asarray(accumulators)
+        if given.dtype.kind not in "iu" or not np.can_cast(given.dtype, np.int64):
+            raise DTypeError(f"accumulators must be integers that an int64 holds: {given.dtype}")
+        if not _is_integer(axis) or not -max(given.ndim, 1) <= axis < max(given.ndim, 1):
+            raise LayoutError(f"axis must be one of the {given.ndim} of the accumulators, of shape {given.shape}: {axis!r}")
+        sums = np.moveaxis(np.atleast_1d(given).astype(np.int64 if limits.bits == 16 else np.int32).astype(np.int64), axis, -1)
+        channels = sums.shape[-1]
+        self.check(limits.dtype, channels)
+        result: npt.NDArray[Any]
+        if self.output == "float32":
+            lowest, highest = ACTIVATIONS[choice("activation", activation, tuple(ACTIVATIONS))]
+            result = np.clip(sums.astype(np.float32) * self.float_scales(channels), np.float32(lowest), np.float32(highest))
+        else:
+            bounds = self.bounds(activation, limits.dtype, rounding)
+            if rounding == "xnnpack":
+                result = np.rint(sums.astype(np.float32) * self.float_scales(channels)).astype(np.float64)
+            else:
+                multipliers, shifts = (column.astype(np.int64) for column in self.multipliers_and_shifts(channels, limits.dtype))
+                result = (_rescale_sums_of_int16 if limits.bits == 16 else _rescale)(sums, multipliers, shifts)
+            result = np.clip(result + self.output[1], *bounds).astype(limits.dtype)
+        return np.moveaxis(result, -1, axis).reshape(given.shape)
 
     def check(self, dtype: npt.DTypeLike, channels: int) -> None:
         """Check what only a layer can know: the range of the zero points and the number of scales.
@@ -243,6 +356,23 @@ class Quantization:
         if len(self.weights) != 1:
             raise LayoutError(f"weight scales must be one or one for each output channel: {len(self.weights)} scales for {channels} channels")
         return channels
+
+
+def _rescale(sums: npt.NDArray[np.int64], multipliers: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Scale sums of 32 bits: shift left, keep the high half of twice the product, divide by a power of two."""
+    left, right = np.maximum(shifts, 0), np.maximum(-shifts, 0)
+    shifted = (sums << left).astype(np.int32).astype(np.int64)
+    high = (shifted * multipliers + (1 << 30)) >> 31  # one half goes up
+    mask = (1 << right) - 1
+    scaled: npt.NDArray[np.int64] = (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))  # and here away from zero
+    return scaled
+
+
+def _rescale_sums_of_int16(sums: npt.NDArray[np.int64], multipliers: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Scale sums of 64 bits: 15 bits of the multiplier, one rounding, 32 bits of the result."""
+    reduced = np.minimum((multipliers + (1 << 15)) >> 16, 0x7FFF)
+    scaled: npt.NDArray[np.int64] = ((sums * reduced + (1 << (14 - shifts))) >> (15 - shifts)).astype(np.int32).astype(np.int64)
+    return scaled
 
 
 def quantize_multiplier(effective: float) -> tuple[int, int]:

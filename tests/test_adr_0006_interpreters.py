@@ -1,5 +1,7 @@
 """ADR 0006: hundreds of random and extreme layers, bit by bit as the real interpreters compute them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -86,14 +88,14 @@ REFERENCES = {
     ("reference", "kind"), [("tflite-micro", "int8"), ("tflite-micro", "int16"), ("LiteRT", "int8"), ("LiteRT", "uint8"), ("LiteRT", "int16")]
 )
 def test_d9_d14_d16_random_and_extreme_layers(reference, kind, seed):
-    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter; D21: `requantize` does so of sums."""
     compare(reference, kind, seed)
 
 
 @pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_d10_d14_random_and_extreme_layers(kind, seed):
-    """D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT."""
+    """D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT; D21: `requantize` does so of sums."""
     compare("XNNPACK", kind, seed)
 
 
@@ -136,6 +138,11 @@ def compare(reference, kind, seed):
             got = np.asarray(nd.depthwise_conv2d(x, **ours, rounding=rounding, isa=isa))
             assert got.dtype == want.dtype
             assert np.array_equal(got, want), (isa, theirs, np.argwhere(got != want)[:3])
+        q = ours["quantization"]
+        sums = nd.depthwise_conv2d(x, **{**ours, "activation": None, "quantization": dataclasses.replace(q, output=None)}, dtype=kind)
+        ruled = q.requantize(sums, dtype=kind, rounding=rounding, activation=ours["activation"])
+        assert ruled.dtype == want.dtype
+        assert np.array_equal(ruled, want), (theirs, np.argwhere(ruled != want)[:3])
         if kind != "int16":
             differ += (np.asarray(nd.depthwise_conv2d(x, **ours, rounding=other)) != want).sum()
     assert differ or kind == "int16", "the layers tell the two roundings apart"

@@ -13,7 +13,7 @@ from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import DTypeError, LayoutError, Nd4jLikeError
 from nd4jlike.geometry import AXES, Window
 from nd4jlike.ndarray import NdArray
-from nd4jlike.quantization import ACTIVATIONS, quantized_activation_range
+from nd4jlike.quantization import ACTIVATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...]) -> KernelL
     outputs = layer.channels * layer.multiplier
     bounds, multipliers, shifts, scales = ACTIVATIONS[layer.activation], None, None, None
     if layer.quantization is not None:
-        bounds = quantized_activation_range(layer.activation, layer.quantization.output, layer.dtype, rounding)
+        bounds = layer.quantization.bounds(layer.activation, layer.dtype, rounding)
         multipliers, shifts = layer.quantization.multipliers_and_shifts(outputs, layer.dtype)
         scales = layer.quantization.float_scales(outputs)
     return KernelLayer(
