@@ -702,6 +702,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
     cdef tuple _output_shape(self, ShapeDescriptor x):
         """Shape of the result, after a check of the input."""
+        if x.layout.rank == 4 and x.dtype != self.dtype:
+            raise wrong_input(x.dtype, self._weights_dtype, self.dtype, self._arguments[2]["dtype"])
         check_layout("input", x, self.dtype, self._axes[3])
         n, h, w, c = self._axes
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])

@@ -116,8 +116,12 @@ _RULES = {
 }
 
 
+# Characters of a message, and how many of a longer one's beginning and end are kept.
+_LONGEST, _KEPT = 1000, (700, 250)
+
+
 class Nd4jLikeError(Exception):
-    """Base of every error that this library raises on purpose.
+    """Base of every error that this library raises on purpose: its message has 1,000 characters at most.
 
     Examples
     --------
@@ -128,6 +132,9 @@ class Nd4jLikeError(Exception):
     ...     print(type(error).__name__)
     OutOfRangeError
     """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*map(_shortened, args))
 
 
 class LayoutError(Nd4jLikeError, ValueError):
@@ -220,6 +227,14 @@ class MissingLibraryError(Nd4jLikeError, ImportError):
     >>> issubclass(nd.MissingLibraryError, ImportError)
     True
     """
+
+
+def _shortened(said: object) -> object:
+    """Leave the middle of a long message out: values are arrays and lists, what is wrong comes before and the last of them after."""
+    if not isinstance(said, str) or len(said) <= _LONGEST:
+        return said
+    begin, end = _KEPT
+    return f"{said[:begin]} ... {said[-end:]}"
 
 
 class _NoInterfaceError(UnsupportedLayoutError, AttributeError):

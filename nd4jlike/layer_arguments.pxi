@@ -22,8 +22,7 @@ cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int ch
     if descriptor.layout.rank != 4:
         raise LayoutError(f"{name} must have four axes: shape {descriptor.shape}", ShapeStatus.INCORRECT_RANK)
     if descriptor.dtype != dtype:
-        why = "; beside an int64 bias inputs are int16, those of int8 have a bias of int32" if dtype == np.int16 and descriptor.dtype == np.int8 else ""
-        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}{why}")
+        raise DTypeError(f"{name} must have the element type of the plan's {name}, {dtype}: {descriptor.dtype}")
     if descriptor.layout.block_count and not (
         dtype.name in BLOCKED and descriptor.layout.block_count == 1 and descriptor.layout.block_axes[0] == channel_axis
     ):
@@ -32,6 +31,17 @@ cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int ch
             f"of {' or '.join(BLOCKED)} are taken as they are; reorder(x, 'nhwc') makes it plain"
         )
     return 0
+
+
+cdef object wrong_input(object given, object weights, object dtype, object asked):
+    """The error for an input of another element type than `dtype`, which is that of the weights or what the plan was asked for."""
+    if asked is not None:
+        takes = f"{dtype} inputs, as dtype says"
+    elif dtype != weights:
+        takes = f"{dtype} inputs beside an int64 bias, int8 inputs have a bias of int32"
+    else:
+        takes = "int8 inputs, or int16 where zero points are 0" if weights == np.int8 else f"{dtype} inputs"
+    return DTypeError(f"input and weights must have element types that go together: input of {given}, weights of {weights}, which take {takes}")
 
 
 cdef tuple four_extents(object shape):

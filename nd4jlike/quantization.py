@@ -30,6 +30,8 @@ ROUNDINGS = ("tflite", "xnnpack")
 # An int32 accumulator can be shifted left by no more; the multiplier of int16 has 15 bits and is shifted right by 1 at least.
 MAX_SHIFT = 30
 MAX_SHIFT_INT16 = 14
+# Scales of which a repr has all, and how many of each end of more.
+_SHOWN, _ENDS = 8, 3
 # A smaller multiplier moves every int32 to 0, so it is 0.
 MIN_SHIFT = -31
 
@@ -112,6 +114,13 @@ class Quantization:
         with np.errstate(over="ignore"):
             if not np.isfinite(self.float_scales()).all():
                 raise LayoutError(f"input scale * weight scale must be representable as a float32: {self.input[0]!r} * {max(self.weights)!r} is not")
+
+    def __repr__(self) -> str:
+        weights = repr(self.weights)
+        if len(self.weights) > _SHOWN:
+            ends = (", ".join(map(repr, some)) for some in (self.weights[:_ENDS], self.weights[-_ENDS:]))
+            weights = f"({', ..., '.join(ends)})"
+        return f"Quantization(input={self.input}, weights={weights}, output={self.output!r}, weights_zero_point={self.weights_zero_point})"
 
     def multipliers_and_shifts(self, channels: int | None = None, dtype: npt.DTypeLike = "int8") -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Fixed-point effective multipliers: ``multiplier * 2**(shift - 31)`` is ``input * weights / output``.

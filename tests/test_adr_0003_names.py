@@ -5,12 +5,14 @@ import doctest
 import importlib
 import inspect
 import os
+import pickle
 import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nd4jlike as nd
@@ -175,8 +177,6 @@ def test_d4_arguments_of_another_class(call, named):
 
 def test_d4_status_travels():
     """D4: `LayoutError(ValueError)` carries the broken rules, through pickle too."""
-    import pickle
-
     with pytest.raises(nd.LayoutError) as caught:
         nd.create((2, 2), paddings=(1, 1), padding_offsets=(2, 0))
     again = pickle.loads(pickle.dumps(caught.value))
@@ -191,6 +191,33 @@ def test_d5_messages():
     assert str(caught.value) == "1 strides for rank 2: shape=(2, 3), strides=(1,)"
     with pytest.raises(nd.LayoutError, match=r"axis 1 has padding 2 and padding offset 3, the rule is 0 <= offset <= padding"):
         nd.create((2, 2), paddings=(0, 2), padding_offsets=(0, 3))
+
+
+@pytest.mark.parametrize("cls", [nd.Nd4jLikeError, nd.LayoutError, nd.DTypeError, nd.IsaError, nd.MissingLibraryError, nd.OutOfRangeError])
+def test_d5_messages_have_an_end(cls):
+    """D5: in 1,000 characters at most: of a longer one, whose values are arrays or lists, the middle is left out."""
+    for length in (1, 1000):
+        assert str(cls("x" * length)) == "x" * length
+    error = cls("what" + "x" * 10_000 + "end")
+    assert (str(error)[:5], len(str(error)), str(error)[-4:]) == ("whatx", 955, "xend")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_d5_long_values():
+    """D5: A message says what, the rule and the values, in 1,000 characters at most, whatever was given."""
+    weights, many = np.ones((3, 3, 1024, 1), "float32"), list(range(10_000))
+    scales = nd.Quantization((0.1, 3), np.linspace(0.01, 0.02, 1024), (0.2, 0))
+    for call in (
+        lambda: nd.DepthwiseConv2d(weights, quantization=scales),
+        lambda: nd.DepthwiseConv2d(weights.astype("int8"), quantization=[scales] * 9),
+        lambda: nd.DepthwiseConv2d(weights, stride=many),
+        lambda: nd.DepthwiseConv2d(weights, activation="relu" * 1000),
+        lambda: nd.Quantization((0.1, many), 0.1, (0.1, 0)),
+        lambda: nd.zeros(many),
+    ):
+        with pytest.raises(nd.Nd4jLikeError) as caught:
+            call()
+        assert len(str(caught.value)) <= 1000
 
 
 def test_d6_imports_point_down():

@@ -839,8 +839,8 @@ def test_d9_the_edges_of_what_is_taken():
     ("x", "out", "error", "words"),
     [
         (np.zeros((5, 5, 4), np.float32), None, ValueError, "four axes"),
-        (np.zeros((1, 5, 5, 4)), None, TypeError, "float32: float64"),
-        (np.zeros((1, 5, 5, 4), np.int8), None, TypeError, "float32: int8"),
+        (np.zeros((1, 5, 5, 4)), None, TypeError, "input of float64, weights of float32, which take float32 inputs"),
+        (np.zeros((1, 5, 5, 4), np.int8), None, TypeError, "input of int8, weights of float32, which take float32 inputs"),
         (np.zeros((1, 5, 5, 3), np.float32), None, ValueError, "4: 3"),
         (np.zeros((1, 5, 5, 0), np.float32), None, ValueError, "4: 0"),
         (np.zeros((1, 2, 5, 4), np.float32), None, ValueError, "the height of the image"),
@@ -1370,14 +1370,18 @@ def test_d22_numbers_of_other_types():
 
 
 def test_d20_element_types_do_not_mix():
-    """D20: a plan takes the element type of its weights only, int8 weights also int16 (ADR 0006, D15), and integers need a quantization."""
+    """D20: a plan takes the element type of its weights only, int8 weights also int16 (ADR 0006, D15), and integers need a quantization; both are named."""
     integers = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=Q)
     assert integers.dtype == np.int8
     for dtype in ("float32", "uint8", "int32"):
-        with pytest.raises(nd.DTypeError, match=dtype):
+        with pytest.raises(nd.DTypeError, match=f"go together: input of {dtype}, weights of int8, which take int8 inputs, or int16 where zero points are 0$"):
             integers(np.zeros((1, 4, 4, 4), dtype))
-    with pytest.raises(nd.DTypeError, match="int8"):
+    with pytest.raises(nd.DTypeError, match=r"go together: input of int8, weights of float32, which take float32 inputs$"):
         nd.DepthwiseConv2d(**GOOD)(np.zeros((1, 4, 4, 4), np.int8))
+    for dtype, other in (("int8", "int16"), ("int16", "int8")):
+        asked = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=nd.Quantization((1.0, 0), 1.0, (1.0, 0)), dtype=dtype)
+        with pytest.raises(nd.DTypeError, match=f"input of {other}, weights of int8, which take {dtype} inputs, as dtype says$"):
+            asked(np.zeros((1, 4, 4, 4), other))
 
 
 @every_isa

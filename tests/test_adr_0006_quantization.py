@@ -64,6 +64,20 @@ def test_d1_scales_are_float32_and_the_value_compares():
         q.input = (1.0, 0)
 
 
+def test_d22_repr():
+    """D22: The `repr` of a Quantization has the first and the last three of more than eight scales."""
+    for count in (1, 2, 8):
+        q = nd.Quantization((0.5, 1), [0.25 * (i + 1) for i in range(count)], (0.5, 3), 7)
+        assert eval(repr(q), {"Quantization": nd.Quantization}) == q
+    q = nd.Quantization((0.5, 1), [0.25 * (i + 1) for i in range(9)], None)
+    assert repr(q) == "Quantization(input=(0.5, 1), weights=(0.25, 0.5, 0.75, ..., 1.75, 2.0, 2.25), output=None, weights_zero_point=0)"
+    assert repr(nd.Quantization((0.5, 1), 0.25, "float32", 7)) == "Quantization(input=(0.5, 1), weights=(0.25,), output='float32', weights_zero_point=7)"
+    q = nd.Quantization((0.1, 1), np.random.default_rng(0).uniform(0.1, 0.2, 4096), (0.1, 0))
+    with pytest.raises(nd.LayoutError, match="quantization=Quantization") as caught:
+        nd.DepthwiseConv2d(np.ones((3, 3, 4096, 1), np.float32), quantization=q)
+    assert len(str(caught.value)) < 500
+
+
 @every_isa
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [192, 160])

@@ -230,7 +230,7 @@ def test_d1_refusals_name_the_types():
         assert dtype in plan.explain(plan.input_descriptor((1, 4, 4, 4)))
         for other in DTYPES:
             if other != dtype:
-                with pytest.raises(nd.DTypeError, match=f"{dtype}: {other}"):
+                with pytest.raises(nd.DTypeError, match=f"input of {other}, weights of {dtype}, which take {dtype} inputs"):
                     plan(np.zeros((1, 4, 4, 4), DTYPES[other]))
                 with pytest.raises(nd.DTypeError, match=f"{dtype}: {other}"):
                     plan(np.zeros((1, 4, 4, 4), DTYPES[dtype]), np.zeros((1, 4, 4, 4), DTYPES[other]))
