@@ -105,8 +105,16 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         Element type of the input.
     output_dtype : dtype
         Element type of the output.
-    isa, data_format : str
-        As chosen.
+    isa, data_format, rounding : str
+        As chosen; a rounding is of quantized results only.
+    stride, dilation : (int, int)
+        (height, width).
+    padding : "same" or ((int, int), (int, int))
+        ((top, bottom), (left, right)), of zeros for ``"valid"``.
+    activation : str or None
+        As given.
+    quantization : Quantization or None
+        As given.
     threads : int
         As given.
 
@@ -156,12 +164,12 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef tuple _axes
     cdef list _readings
     cdef object _bias
-    cdef tuple _stride
-    cdef tuple _dilation
-    cdef object _padding
-    cdef object _quantization
-    cdef str _activation
-    cdef str _rounding
+    cdef readonly tuple stride
+    cdef readonly tuple dilation
+    cdef readonly object padding
+    cdef readonly object quantization
+    cdef readonly str activation
+    cdef readonly str rounding
     # Why padding around an image is of no use to this plan; empty where it is.
     cdef str _ignores_padding
     # What made this plan, its weights as they are packed and their own element type; and the plan for int16 inputs, once they came to one for int8.
@@ -192,13 +200,13 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         cdef const KernelTable *table
         self.data_format = geometry.choice("data_format", data_format, tuple(geometry.AXES))
         self._axes = geometry.AXES[data_format]
-        self._activation = geometry.choice("activation", activation, tuple(ACTIVATIONS))
-        self._rounding = geometry.choice("rounding", rounding, ROUNDINGS)
+        self.activation = geometry.choice("activation", activation, tuple(ACTIVATIONS))
+        self.rounding = geometry.choice("rounding", rounding, ROUNDINGS)
         geometry.choice("weights_format", weights_format, tuple(geometry.WEIGHT_AXES))
         self.threads = geometry.integer("threads", threads, 1)
-        self._stride = geometry.pair("stride", stride, 1)
-        self._dilation = geometry.pair("dilation", dilation, 1)
-        self._padding = geometry.sides(padding)
+        self.stride = geometry.pair("stride", stride, 1)
+        self.dilation = geometry.pair("dilation", dilation, 1)
+        self.padding = geometry.sides(padding)
 
         given_dtype, weights = numbers(weights, "weights")
         self.dtype = input_dtype(given_dtype, bias, dtype)
@@ -208,7 +216,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             raise LayoutError(f"quantization belongs to int8 and uint8 weights, and they need one: weights of {given_dtype}, quantization={quantization!r}")
         if quantization is not None and not isinstance(quantization, Quantization):
             raise LayoutError(f"quantization must be a Quantization: {quantization!r}")
-        self._quantization = quantization
+        self.quantization = quantization
         self.output_dtype = self.dtype
         if quantization is not None and weights.size == 0:
             raise LayoutError(f"weights must have elements: shape {weights.shape}", ShapeStatus.INCORRECT_SHAPE)
@@ -216,17 +224,17 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             self._widest_weight = max(int(weights.max()) - quantization.weights_zero_point, quantization.weights_zero_point - int(weights.min()) - 1)
         if quantization is not None and not isinstance(quantization.output, tuple):
             self.output_dtype = np.dtype(quantization.output or ("int64" if self.dtype == np.int16 else "int32"))
-            if quantization.output is None and self._activation is not None:
+            if quantization.output is None and self.activation is not None:
                 raise LayoutError(f"an activation needs the scale of an output, which accumulators have not: activation={activation!r}")
         if self.dtype == np.int16 and rounding == "xnnpack":
             raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
         self._bias = None if bias is None else checked_bias(bias, bias_types)
-        options = dict(stride=self._stride, dilation=self._dilation, padding=self._padding, data_format=data_format, weights_format=weights_format,
+        options = dict(stride=self.stride, dilation=self.dilation, padding=self.padding, data_format=data_format, weights_format=weights_format,
                        activation=activation, quantization=quantization, rounding=rounding, threads=self.threads, isa=isa, dtype=dtype)
         self._arguments, self._weights_dtype = (weights, self._bias, options), given_dtype
         self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
         self._ignores_padding = ""
-        if self._padding == ((0, 0), (0, 0)):
+        if self.padding == ((0, 0), (0, 0)):
             self._ignores_padding = "no window reaches beyond the image"
         elif not np.isfinite(weights).all():  # zero times infinity is NaN, which no implied pixel would give
             self._ignores_padding = NOT_FINITE
@@ -401,8 +409,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             launch = self._fitting(x, y, given, NULL)  # NULL: as aligned as new memory
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
-            f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self._stride}, dilation {self._dilation}, padding {self._padding}, "
-            f"activation {self._activation}" + (f", rounding {self._rounding}" if self._quantization else ""),
+            f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self.stride}, dilation {self.dilation}, padding {self.padding}, "
+            f"activation {self.activation}" + (f", rounding {self.rounding}" if self.quantization else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, "
             f"{'' if launch.planes == NULL else 'plane by plane: ' if launch.planes.one_by_one else 'planes as pixels: '}"
@@ -536,8 +544,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         n, h, w, c = self._axes
         memset(problem, 0, sizeof(Problem))
         problem.element = self._element
-        if self._quantization is not None:
-            problem.result = SUMS if self._quantization.output is None else REALS if self._quantization.output == "float32" else QUANTIZED
+        if self.quantization is not None:
+            problem.result = SUMS if self.quantization.output is None else REALS if self.quantization.output == "float32" else QUANTIZED
             problem.widest_weight = self._widest_weight
         problem.distance = distance_of(source.length * source.itemsize + target.length * target.itemsize)
         problem.fetched_pixel = 0 if second_level_bytes() >= DEEP_BYTES else NARROW_BYTES
@@ -546,9 +554,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
         problem.out_height, problem.out_width = walk.out
         problem.pad_top, problem.pad_left = walk.before
-        problem.stride_height, problem.stride_width = self._stride
-        problem.dilation_height = self._dilation[0] if problem.kernel_height > 1 else 1
-        problem.dilation_width = self._dilation[1] if problem.kernel_width > 1 else 1
+        problem.stride_height, problem.stride_width = self.stride
+        problem.dilation_height = self.dilation[0] if problem.kernel_height > 1 else 1
+        problem.dilation_width = self.dilation[1] if problem.kernel_width > 1 else 1
         # From a single row or column of outputs no step is taken: kernels make room for none that is longer than the window.
         if problem.out_height == 1:
             problem.stride_height = min(problem.stride_height, (problem.kernel_height - 1) * problem.dilation_height + 1)
@@ -614,9 +622,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         cdef Requantization requantization
         cdef NdArray values, bias, multipliers, shifts, scales
         requantization.multipliers, requantization.shifts, requantization.scales = NULL, NULL, NULL
-        problem.float_min, problem.float_max = ACTIVATIONS[self._activation]
-        if self._quantization is not None:
-            quantization, count = self._quantization, weights.shape[2]
+        problem.float_min, problem.float_max = ACTIVATIONS[self.activation]
+        if self.quantization is not None:
+            quantization, count = self.quantization, weights.shape[2]
             weights = weights - np.int16(quantization.weights_zero_point)
             multipliers, shifts = [as_ndarray(column) for column in quantization.multipliers_and_shifts(count, self.dtype)]
             scales = as_ndarray(quantization.float_scales(count))
@@ -624,9 +632,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             requantization.scales = <const float *> scales.data()
             less = 128 if self.dtype == np.uint8 else 0
             problem.input_zero_point = quantization.input[1] - less
-            problem.rounding = ROUNDINGS.index(self._rounding)
+            problem.rounding = ROUNDINGS.index(self.rounding)
             if problem.result == QUANTIZED:
-                lowest, highest = quantized_activation_range(self._activation, quantization.output, self.dtype, self._rounding)
+                lowest, highest = quantized_activation_range(self.activation, quantization.output, self.dtype, self.rounding)
                 problem.quantized_min, problem.quantized_max = lowest - less, highest - less
                 problem.output_zero_point = quantization.output[1] - less
         bias = None if self._bias is None else as_ndarray(self._bias)
@@ -671,7 +679,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         if last is not None and last[0] == size:
             return last[1]
         reading = self._reading(channels)
-        window = geometry.Window(reading.weights.shape[:2], self._stride, self._dilation, self._padding)
+        window = geometry.Window(reading.weights.shape[:2], self.stride, self.dilation, self.padding)
         taps, walk = window.reaching(size[:2], window.over(size[:2]))
         if reading.weights[taps].shape != reading.weights.shape:
             reading = reading._replace(weights=np.ascontiguousarray(reading.weights[taps]))
@@ -737,11 +745,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         """Channels that pixels are padded by."""
         batch, height, width, channels = [shape[axis] for axis in self._axes]
         taps = self._readings[0].weights.shape
-        if self._element == FLOAT32 and 2 * channels < self._family.lanes and taps[2] == channels and self._stride == (1, 1) and taps[:2] in MIXED_FILTERS:
+        if self._element == FLOAT32 and 2 * channels < self._family.lanes and taps[2] == channels and self.stride == (1, 1) and taps[:2] in MIXED_FILTERS:
             return 0
         crowded, dilation = geometry.NEAR_BYTES, 1
         if crowds():
-            crowded, dilation = geometry.STEPPED_BYTES if max(self._stride) > 1 else crowded, self._dilation[1]
+            crowded, dilation = geometry.STEPPED_BYTES if max(self.stride) > 1 else crowded, self.dilation[1]
         return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2, crowded, dilation) - channels
 
     cdef tuple _by_axis(self, tuple figures):

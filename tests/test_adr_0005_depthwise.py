@@ -1237,6 +1237,26 @@ def test_d21_plans_travel(dtype):
         assert found.descriptor == expected.descriptor
 
 
+def test_d27_what_a_plan_tells():
+    """D27: A plan tells how it is configured, as it was understood and for reading only."""
+    weights = np.ones((3, 5, 4, 2), np.float32)
+    plain = nd.DepthwiseConv2d(weights)
+    assert (plain.stride, plain.dilation, plain.padding, plain.data_format) == ((1, 1), (1, 1), "same", "NHWC")
+    assert (plain.activation, plain.quantization, plain.rounding, plain.threads) == (None, None, "tflite", 1)
+    assert nd.DepthwiseConv2d(weights, padding="valid").padding == ((0, 0), (0, 0))
+    assert nd.DepthwiseConv2d(weights, padding=(1, 2)).padding == ((1, 1), (2, 2))
+    q = nd.Quantization((0.1, 3), 0.1, (0.4, 1))
+    plan = nd.DepthwiseConv2d(
+        weights.astype("int8"), stride=2, dilation=[1, 3], padding=((1, 2), (3, 4)), activation="relu6", quantization=q, rounding="xnnpack"
+    )
+    for other in (plan, pickle.loads(pickle.dumps(plan))):
+        assert (other.stride, other.dilation, other.padding) == ((2, 2), (1, 3), ((1, 2), (3, 4)))
+        assert (other.activation, other.quantization, other.rounding, other.dtype, other.output_dtype) == ("relu6", q, "xnnpack", np.int8, np.int8)
+    for name in ("stride", "dilation", "padding", "activation", "quantization", "rounding", "dtype", "output_dtype", "data_format", "threads", "isa"):
+        with pytest.raises(AttributeError):
+            setattr(plan, name, None)
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", *FLOATS])

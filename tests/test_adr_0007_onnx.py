@@ -1,5 +1,6 @@
 """ADR 0007: ONNX files as depthwise layers."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -48,6 +49,15 @@ def test_d3_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingLibraryError, match=r"pip install nd4jlike\[onnx\]"):
         depthwise_layers(content)
+
+
+def test_d24_what_replaces_the_file_s():
+    """D24: one that is given, `quantization=` for the sums, replaces the file's: of ONNX layers, too."""
+    (layer,) = depthwise_layers(conv("int8").content())
+    x = np.random.default_rng(0).integers(-100, 100, (1, 3, 9, 8)).astype("int8")
+    sums = layer.plan(quantization=dataclasses.replace(layer.quantization, output=None))(x)
+    assert (sums.dtype, layer.plan(stride=2).stride) == (np.int32, (2, 2))
+    assert np.array_equal(layer.quantization.requantize(sums, rounding="xnnpack", axis=1), layer.plan(rounding="xnnpack")(x).to_numpy())
 
 
 def test_d28_conv():

@@ -1,6 +1,7 @@
 """ADR 0007: TensorFlow Lite files as depthwise layers."""
 
 import contextlib
+import dataclasses
 import os
 import random
 import subprocess
@@ -171,6 +172,19 @@ def test_d24_per_tensor_scale_and_no_bias():
     tiny = tiny_models.depthwise()
     tiny.layer.inputs = [INPUT, WEIGHTS, -1]
     assert layer_of(tiny).bias is None
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_d24_what_replaces_the_file_s(dtype):
+    """D24: one that is given, `quantization=` for the sums or `padding=` for another halo, replaces the file's."""
+    layer = layer_of(tiny_models.depthwise(dtype, multiplier=2, activation="relu6"))
+    x = np.random.default_rng(0).integers(0, 100, (1, 5, 6, 3)).astype(dtype)
+    sums = layer.plan(activation=None, quantization=dataclasses.replace(layer.quantization, output=None))(x).to_numpy()
+    assert sums.dtype == ("int64" if dtype == "int16" else "int32")
+    assert np.array_equal(layer.quantization.requantize(sums, dtype=dtype, activation=layer.activation), layer.plan()(x).to_numpy())
+    assert layer.plan(padding="valid")(x).shape == (1, 3, 4, 6)
+    with pytest.raises(TypeError, match="dilatation"):
+        layer.plan(dilatation=2)
 
 
 @pytest.mark.parametrize("shape", [[-1, 5, 6, 3], [1, 5, 6, 3]])

@@ -130,25 +130,25 @@ class DepthwiseLayer:
         Parameters
         ----------
         **options
-            Of `nd4jlike.DepthwiseConv2d`: `rounding`, `threads`, `isa`.
+            Of `nd4jlike.DepthwiseConv2d`: `rounding`, `threads`, `isa`, and what replaces the layer's own: with
+            ``activation=None, quantization=dataclasses.replace(layer.quantization, output=None)`` the result is the accumulators.
 
         Returns
         -------
         DepthwiseConv2d
             Takes arrays of shape (N, C, H, W).
         """
-        return DepthwiseConv2d(
-            self.weights,
-            self.bias,
-            stride=self.stride,
-            dilation=self.dilation,
-            padding=self.padding,
-            data_format=self.data_format,
-            weights_format="HWCM",
-            activation=self.activation,
-            quantization=self.quantization,
-            **options,
-        )
+        own = {
+            "weights": self.weights,
+            "bias": self.bias,
+            "stride": self.stride,
+            "dilation": self.dilation,
+            "padding": self.padding,
+            "data_format": self.data_format,
+            "activation": self.activation,
+            "quantization": self.quantization,
+        }
+        return DepthwiseConv2d(**own | options)
 
     def fused(self) -> DepthwiseLayer:
         """Give this layer: padding is its own, no operator before it is part of it."""
