@@ -2,7 +2,7 @@
 
 cimport cython
 
-from nd4jlike.descriptor cimport Layout, ShapeDescriptor, block_product
+from nd4jlike.descriptor cimport Layout, ShapeDescriptor, axis_offset, block_product
 from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
 from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, element_bits, unwritten
@@ -49,8 +49,8 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     layout : str or ShapeDescriptor
         A layout tag such as ``"nhwc"`` or ``"nChw16c"``, read over the axes of `x`, or a descriptor of the same shape.
     out : NdArray or writable buffer, optional
-        Receives the elements and comes back. Its axes lie in memory as `layout` says; its strides and padding are its own. It
-        must not overlap `x`.
+        Receives the elements and comes back. Its axes lie in memory as `layout` says, those of one block anywhere; its strides
+        and padding are its own. It must not overlap `x`.
     dtype : dtype, optional
         Element type of the result for a tag. Default: that of `x`, or of `out`. A descriptor has its own.
     scale : float, optional
@@ -279,21 +279,35 @@ cdef object number(str name, object value, object convert):
 
 
 cdef bint same_order(const Layout *layout, tuple axes, tuple blocks):
-    """Whether a layout has its axes and blocks in this order; axes of one element lie anywhere."""
+    """Whether a layout has its axes and blocks in this order; axes of one block lie anywhere."""
     cdef int i, axis, place = 0
-    for i in range(layout.rank):
-        axis = axes[i]
-        if layout.shape[axis] > 1:
-            while layout.shape[layout.axes[place]] <= 1:
-                place += 1
-            if layout.axes[place] != axis:
-                return False
-            place += 1
     if len(blocks) != layout.block_count:
         return False
     for i, (block_axis, size) in enumerate(blocks):
         if layout.block_axes[i] != block_axis or layout.block_sizes[i] != size:
             return False
+    for i in range(layout.rank):
+        axis = axes[i]
+        if layout.shape[axis] > block_product(layout, axis):
+            while layout.shape[layout.axes[place]] <= block_product(layout, layout.axes[place]):
+                place += 1
+            if layout.axes[place] != axis:
+                return False
+            place += 1
+    return True
+
+
+cdef bint same_places(const Layout *one, const Layout *other) noexcept:
+    """Whether two layouts of one shape have each element as far from the first; what they are after a block of both, they stay."""
+    cdef Py_ssize_t i, count
+    cdef double period
+    cdef int axis
+    for axis in range(one.rank if one.length else 0):
+        period = <double> block_product(one, axis) * <double> block_product(other, axis)
+        count = one.shape[axis] if period >= one.shape[axis] else <Py_ssize_t> period + 1
+        for i in range(count):
+            if axis_offset(one, axis, i) != axis_offset(other, axis, i):
+                return False
     return True
 
 
@@ -316,13 +330,18 @@ cdef void span(ShapeDescriptor descriptor, Py_ssize_t *ends) noexcept:
 
 cdef int check_out(ShapeDescriptor x, ShapeDescriptor out, object dtype, object layout, tuple axes, tuple blocks) except -1:
     """Whether `out` can take the elements of `x`."""
+    cdef ShapeDescriptor wanted
     if out.shape != x.shape:
         raise LayoutError(f"out must have the shape of x: {out.shape} and {x.shape}")
     if out.dtype != dtype:
         raise DTypeError(f"out must have the element type of the result, {dtype}: {out.dtype}")
-    if len(axes) != out.layout.rank or not same_order(&out.layout, axes, blocks):
-        raise LayoutError(f"out must lie in memory as the layout says, {layout!r}: {out!r}")
-    return 0
+    if len(axes) == out.layout.rank:
+        if same_order(&out.layout, axes, blocks):
+            return 0
+        wanted = layout if isinstance(layout, ShapeDescriptor) else from_tag(x.shape, layout, dtype)
+        if same_places(&wanted.layout, &out.layout):
+            return 0
+    raise LayoutError(f"out must lie in memory as the layout says, {layout!r}: {out!r}")
 
 
 cdef int check_memory(_Call call, NdArray x, NdArray out) except -1:

@@ -15,6 +15,7 @@ import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
 from locks import runs_without_lock
 from nd4jlike import dtypes, moves
+from nd4jlike.adapters.onednn import MemoryDesc
 from nd4jlike.dtypes import bits_dtype, float32_to_bfloat16
 from nd4jlike.kernels import dispatch
 from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors, tags
@@ -366,6 +367,55 @@ def test_d5_out_is_checked():
     assert nd.reorder(x, "nchw", out=wide[..., ::2]) is not None
     assert (wide[..., ::2] == x).all()
     nd.reorder(x[:, :1], "nhwc", out=np.zeros((1, 1, 3, 4), np.float32))
+
+
+def test_d5_axes_of_one_block_lie_anywhere():
+    """D5: for axes of more than one block, the memory order and blocks that are asked for: what oneDNN's adapter makes of a tag is that layout."""
+    layout = nd.ShapeDescriptor.from_tag((10, 11, 4), "BAc16b16a")
+    twin = MemoryDesc.from_tag(layout.shape, "BAc16b16a").to_descriptor()
+    assert (twin.strides, twin.inner_blocks) == (layout.strides, layout.inner_blocks)
+    assert twin.axes != layout.axes
+    x = nd.arange(440).reshape(10, 11, 4)
+    wide = nd.ShapeDescriptor.from_tag(layout.shape, "ABc16b16a", paddings=(0, 0, 2), padding_offsets=(0, 0, 1))
+    for wanted, laid in ((layout, twin), (twin, layout), ("BAc16b16a", twin), (layout, wide), ("BAc16b16a", wide)):
+        out = noise(laid)
+        assert (nd.reorder(x, wanted, out=out) == x).all()
+        assert laid is wide or out.check_padding(where="tail")
+    with pytest.raises(nd.LayoutError, match="as the layout says"):  # of two blocks the order counts
+        nd.reorder(nd.zeros((17, 17, 4)), "BAc16b16a", out=nd.NdArray(nd.ShapeDescriptor.from_tag((17, 17, 4), "ABc16b16a")))
+
+
+def test_d5_the_same_places_in_other_words():
+    """D5: or put each element as far from the first as they do: all small shapes, each tag beside each other one."""
+    names = ("ab", "ba", "aB2b", "aB4b", "Ab4a", "BA2a2b", "aB1b", "AB2a2b", "aB2b2b", "bA3a")
+    for shape in product((1, 2, 3, 5), repeat=2):
+        x = nd.arange(shape[0] * shape[1]).reshape(*shape)
+        for one, other in product(names, repeat=2):
+            wanted, out = (nd.ShapeDescriptor.from_tag(shape, name) for name in (one, other))
+            if (offsets(wanted) == offsets(out)).all():
+                for layout in (wanted, one):
+                    assert (nd.reorder(x, layout, out=nd.NdArray(out)) == x).all(), (shape, one, other)
+            elif one[0] != other[0] and min(shape) == 5:
+                with pytest.raises(nd.LayoutError, match="as the layout says"):
+                    nd.reorder(x, wanted, out=nd.NdArray(out))
+    # In the middle of something bigger; of no element.
+    whole = nd.zeros((4, 3, 8))
+    nd.reorder(nd.ones((3, 8)), "aB8b", out=whole[1])
+    assert whole.sum() == 24 == whole[1].sum()
+    assert nd.reorder(nd.zeros((0, 3)), "ba", out=nd.zeros((0, 3))).size == 0
+
+
+@given(pairs())
+def test_d5_the_same_places_at_random(pair):
+    """D5: or put each element as far from the first as they do: refused only where one of them lies elsewhere."""
+    layout, other = pair
+    x, alike = noise(layout), (offsets(layout) - layout.offset == offsets(other) - other.offset).all()
+    try:
+        out = nd.reorder(x, layout, out=nd.NdArray(other))
+    except nd.LayoutError:
+        assert not alike
+    else:
+        np.testing.assert_array_equal(words(out)[offsets(other)], words(x)[offsets(layout)])
 
 
 def test_d5_other_arguments_are_checked():
