@@ -218,15 +218,30 @@ cdef object apart_from(object cells, object values):
     return values
 
 
+cdef object put(object cell, object dtype, object value):
+    """Write `value` to an array without axes, cast within its kind; what is written, as NumPy can."""
+    bits = encoded(dtype, value)
+    np.copyto(cell, bits, casting="same_kind")
+    return bits
+
+
 cdef unsigned long long element_bits(object dtype, object value) except? 0xFFFFFFFFFFFFFFFF:
     cell = np.zeros((), dtypes.bits_dtype(dtype))
+    cdef bint small = isinstance(value, (int, float)) and -65504 <= value <= 65504  # as all floats have it; asking NumPy not to warn takes as long as the rest
     try:
-        bits = encoded(dtype, value)
-        np.copyto(cell, bits, casting="same_kind")
+        if small:
+            bits = put(cell, dtype, value)
+        else:
+            with np.errstate(over="ignore"):
+                bits = put(cell, dtype, value)
     except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"padding value {value!r} is no {dtype}: {error}") from None
     if cell.dtype.kind in "iu" and cell != bits:
         raise DTypeError(f"padding value {value!r} is no {dtype}: it wraps to {cell}")
+    if not small:
+        held = dtypes.bfloat16_to_float32(cell) if dtype is BFLOAT16 else cell
+        if held.dtype.kind == "f" and np.isinf(held) and held.item() != value:
+            raise DTypeError(f"padding value {value!r} is no {dtype}: it overflows to {held}")
     return int.from_bytes(cell.tobytes(), "little")
 
 

@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 import zlib
 from pathlib import Path
 
@@ -825,6 +826,41 @@ def test_d12_bit_by_bit():
     assert x.check_padding(-0.0)
     x.fill_padding(float("nan"))
     assert x.check_padding(float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest", "beyond"),
+    [
+        ("float16", 65519.9, 65520),
+        ("float16", 65504, 10**30),
+        ("bfloat16", 3.39e38, 3.4e38),
+        ("float32", 3.4028235e38, np.float64(1e39)),
+        ("bfloat16", 1, 1e300),
+    ],
+)
+def test_d12_padding_does_not_overflow(dtype, largest, beyond):
+    """D12: A finite value that would become infinite is no padding; infinity is, and elements overflow as NumPy's do."""
+    x = nd.create((2, 2), dtype=dtype, paddings=(0, 1))
+    x.fill_padding(3)
+    target = nd.NdArray(x.descriptor.from_tag((2, 2), "aB4b", dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in (x.fill_padding, x.check_padding, lambda value: nd.reorder(x, "aB4b", padding_value=value), lambda value: x.show(padding=value),
+                     lambda value: nd.reorder(x, "aB4b", out=target, padding_value=value)):  # fmt: skip
+            for sign in (1, -1):
+                with pytest.raises(nd.DTypeError, match=rf"padding value .* is no {dtype}: it overflows to {sign * math.inf}"):
+                    call(sign * beyond)
+            call(sign * largest)
+            assert np.isfinite(nd.reorder(x, "aB4b", padding_value=largest).exploded().to_numpy().astype(np.float32)).all()
+        for value in (math.inf, -math.inf, math.nan, np.float64("inf"), np.array(-math.inf)):
+            x.fill_padding(value)
+            assert x.check_padding(value)
+            assert np.array_equal(np.float32(x.hosting_array()[1, 2]), np.float32(value), equal_nan=True)
+    if dtype != "bfloat16":
+        for write in (x.hosting_array().fill, x.fill, lambda value: x.__setitem__(0, value)):
+            with pytest.warns(RuntimeWarning, match="overflow"):
+                write(beyond)
+        assert np.isinf(x.to_numpy()).all()
 
 
 def test_d12_the_report_is_a_value_of_its_own():
