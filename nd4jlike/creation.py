@@ -53,6 +53,7 @@ def create(
     order: str = "c",
     paddings: _Sizes = None,
     padding_offsets: _Sizes = None,
+    padding_value: Any = None,
 ) -> NdArray:
     """Create an array of zeros, hosted in a padded buffer (libnd4j's ``NDArrayFactory::create``).
 
@@ -66,18 +67,20 @@ def create(
         Memory order.
     paddings, padding_offsets : sequence of int, optional
         Padding of each axis in elements, in total and before the first element.
+    padding_value : scalar, optional
+        What padding holds, default 0; the zero point of a quantized tensor, for example. It is remembered, as that of `NdArray.fill_padding`.
 
     Returns
     -------
     NdArray
-        Aligned to 64 bytes at element (0, .., 0); elements and padding are zero.
+        Aligned to 64 bytes at element (0, .., 0); elements, and padding unless another value is given, are zero.
 
     Raises
     ------
     LayoutError
         See `ShapeDescriptor.paddedBufferDescriptor`.
     DTypeError
-        For an unknown element type.
+        For an unknown element type, and a `padding_value` that it does not hold.
 
     Examples
     --------
@@ -85,8 +88,10 @@ def create(
     >>> x = nd.create((2, 2, 5, 5), paddings=(0, 0, 1, 1))
     >>> x.buffer.nbytes, x.strides
     (576, (72, 36, 6, 1))
+    >>> nd.create((1, 2), dtype="int8", paddings=(0, 2), padding_value=-128).hosting_array()
+    NdArray([[   0,    0, -128, -128]], shape=(1, 4), dtype=int8, layout='ab')
     """
-    return NdArray(_described(shape, dtype, order, paddings, padding_offsets))
+    return _padded(NdArray(_described(shape, dtype, order, paddings, padding_offsets)), padding_value)
 
 
 def _described(shape: _Shape, dtype: _DTypeLike, order: str, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> ShapeDescriptor:
@@ -94,7 +99,22 @@ def _described(shape: _Shape, dtype: _DTypeLike, order: str, paddings: _Sizes = 
     return ShapeDescriptor.paddedBufferDescriptor(dtype, order, shape, paddings, padding_offsets)
 
 
-def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
+def _padded(made: NdArray, padding_value: Any) -> NdArray:
+    """Fill the padding of a new array, where a value for it is given."""
+    if padding_value is not None:
+        made.fill_padding(padding_value)
+    return made
+
+
+def zeros(
+    shape: _Shape,
+    dtype: _DTypeLike = "float32",
+    order: str = "c",
+    *,
+    paddings: _Sizes = None,
+    padding_offsets: _Sizes = None,
+    padding_value: Any = None,
+) -> NdArray:
     """Create an array of zeros.
 
     Parameters
@@ -107,6 +127,8 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
         Memory order.
     paddings, padding_offsets : sequence of int, optional
         Padding of each axis in elements, in total and before the first element.
+    padding_value : scalar, optional
+        What padding holds, default 0; the zero point of a quantized tensor, for example. It is remembered, as that of `NdArray.fill_padding`.
 
     Returns
     -------
@@ -123,11 +145,19 @@ def zeros(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
     >>> nd.zeros(2)
     NdArray([0., 0.], shape=(2,), dtype=float32, layout='a')
     """
-    return NdArray(_described(shape, dtype, order, paddings, padding_offsets))
+    return _padded(NdArray(_described(shape, dtype, order, paddings, padding_offsets)), padding_value)
 
 
-def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
-    """Create an array whose elements are yet to be written; its padding is zero.
+def empty(
+    shape: _Shape,
+    dtype: _DTypeLike = "float32",
+    order: str = "c",
+    *,
+    paddings: _Sizes = None,
+    padding_offsets: _Sizes = None,
+    padding_value: Any = None,
+) -> NdArray:
+    """Create an array whose elements are yet to be written; its padding is zero by default.
 
     Parameters
     ----------
@@ -139,6 +169,8 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
         Memory order.
     paddings, padding_offsets : sequence of int, optional
         Padding of each axis in elements, in total and before the first element.
+    padding_value : scalar, optional
+        What padding holds, default 0; the zero point of a quantized tensor, for example. It is remembered, as that of `NdArray.fill_padding`.
 
     Returns
     -------
@@ -155,13 +187,20 @@ def empty(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, pad
     >>> nd.empty((2, 3)).shape
     (2, 3)
     """
-    return unwritten(_described(shape, dtype, order, paddings, padding_offsets))
+    return _padded(unwritten(_described(shape, dtype, order, paddings, padding_offsets)), padding_value)
 
 
 def full(
-    shape: _Shape, fill_value: Any, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None
+    shape: _Shape,
+    fill_value: Any,
+    dtype: _DTypeLike = "float32",
+    order: str = "c",
+    *,
+    paddings: _Sizes = None,
+    padding_offsets: _Sizes = None,
+    padding_value: Any = None,
 ) -> NdArray:
-    """Create an array of one value; its padding is zero.
+    """Create an array of one value; its padding is zero by default.
 
     Parameters
     ----------
@@ -175,6 +214,8 @@ def full(
         Memory order.
     paddings, padding_offsets : sequence of int, optional
         Padding of each axis in elements, in total and before the first element.
+    padding_value : scalar, optional
+        What padding holds, default 0; the zero point of a quantized tensor, for example. It is remembered, as that of `NdArray.fill_padding`.
 
     Returns
     -------
@@ -193,13 +234,21 @@ def full(
     >>> nd.full(2, 7, "int8")
     NdArray([7, 7], shape=(2,), dtype=int8, layout='a')
     """
-    made = empty(shape, dtype, order, paddings=paddings, padding_offsets=padding_offsets)
+    made = empty(shape, dtype, order, paddings=paddings, padding_offsets=padding_offsets, padding_value=padding_value)
     made[...] = fill_value
     return made
 
 
-def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, paddings: _Sizes = None, padding_offsets: _Sizes = None) -> NdArray:
-    """Create an array of ones; its padding is zero.
+def ones(
+    shape: _Shape,
+    dtype: _DTypeLike = "float32",
+    order: str = "c",
+    *,
+    paddings: _Sizes = None,
+    padding_offsets: _Sizes = None,
+    padding_value: Any = None,
+) -> NdArray:
+    """Create an array of ones; its padding is zero by default.
 
     Parameters
     ----------
@@ -211,6 +260,8 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, padd
         Memory order.
     paddings, padding_offsets : sequence of int, optional
         Padding of each axis in elements, in total and before the first element.
+    padding_value : scalar, optional
+        What padding holds, default 0; the zero point of a quantized tensor, for example. It is remembered, as that of `NdArray.fill_padding`.
 
     Returns
     -------
@@ -227,7 +278,7 @@ def ones(shape: _Shape, dtype: _DTypeLike = "float32", order: str = "c", *, padd
     >>> nd.ones(2)
     NdArray([1., 1.], shape=(2,), dtype=float32, layout='a')
     """
-    return full(shape, 1, dtype, order, paddings=paddings, padding_offsets=padding_offsets)
+    return full(shape, 1, dtype, order, paddings=paddings, padding_offsets=padding_offsets, padding_value=padding_value)
 
 
 def arange(start: float | None = None, stop: float | None = None, step: float = 1, *, dtype: _DTypeLike = "float32") -> NdArray:
@@ -281,13 +332,13 @@ def arange(start: float | None = None, stop: float | None = None, step: float = 
     return made
 
 
-def _like(x: Any, dtype: _DTypeLike | None, cleared: bool) -> NdArray:
+def _like(x: Any, dtype: _DTypeLike | None, padding_value: Any, cleared: bool) -> NdArray:
     """Make an array in the layout of `x`, dense where no memory can be laid out so; zeros if `cleared`."""
     x = asarray(x)
-    return laid_out_like(x, x.dtype if dtype is None else dtype, cleared=cleared)
+    return _padded(laid_out_like(x, x.dtype if dtype is None else dtype, cleared=cleared), padding_value)
 
 
-def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
+def zeros_like(x: Any, dtype: _DTypeLike | None = None, *, padding_value: Any = None) -> NdArray:
     """Create zeros in the shape and layout of `x`.
 
     Parameters
@@ -296,6 +347,8 @@ def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
         Gives shape, layout, padding and element type.
     dtype : dtype, optional
         Another element type.
+    padding_value : scalar, optional
+        What padding holds, as for `create`.
 
     Returns
     -------
@@ -313,10 +366,10 @@ def zeros_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     >>> nd.zeros_like(nd.ones((1, 2), paddings=(0, 3))).descriptor.paddings
     (0, 3)
     """
-    return _like(x, dtype, cleared=True)
+    return _like(x, dtype, padding_value, cleared=True)
 
 
-def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
+def empty_like(x: Any, dtype: _DTypeLike | None = None, *, padding_value: Any = None) -> NdArray:
     """Create an array in the shape and layout of `x` whose elements are yet to be written.
 
     Parameters
@@ -325,6 +378,8 @@ def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
         Gives shape, layout, padding and element type.
     dtype : dtype, optional
         Another element type.
+    padding_value : scalar, optional
+        What padding holds, as for `create`.
 
     Returns
     -------
@@ -341,10 +396,10 @@ def empty_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     >>> nd.empty_like(nd.ones((1, 2))).shape
     (1, 2)
     """
-    return _like(x, dtype, cleared=False)
+    return _like(x, dtype, padding_value, cleared=False)
 
 
-def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArray:
+def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None, *, padding_value: Any = None) -> NdArray:
     """Create an array of one value in the shape and layout of `x`.
 
     Parameters
@@ -355,6 +410,8 @@ def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArr
         The value of every element.
     dtype : dtype, optional
         Another element type.
+    padding_value : scalar, optional
+        What padding holds, as for `create`.
 
     Returns
     -------
@@ -373,12 +430,12 @@ def full_like(x: Any, fill_value: Any, dtype: _DTypeLike | None = None) -> NdArr
     >>> nd.full_like(nd.zeros(2), 5)
     NdArray([5., 5.], shape=(2,), dtype=float32, layout='a')
     """
-    made = _like(x, dtype, cleared=False)
+    made = _like(x, dtype, padding_value, cleared=False)
     made[...] = fill_value
     return made
 
 
-def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
+def ones_like(x: Any, dtype: _DTypeLike | None = None, *, padding_value: Any = None) -> NdArray:
     """Create ones in the shape and layout of `x`.
 
     Parameters
@@ -387,6 +444,8 @@ def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
         Gives shape, layout, padding and element type.
     dtype : dtype, optional
         Another element type.
+    padding_value : scalar, optional
+        What padding holds, as for `create`.
 
     Returns
     -------
@@ -403,7 +462,7 @@ def ones_like(x: Any, dtype: _DTypeLike | None = None) -> NdArray:
     >>> nd.ones_like(nd.zeros(2))
     NdArray([1., 1.], shape=(2,), dtype=float32, layout='a')
     """
-    return full_like(x, 1, dtype)
+    return full_like(x, 1, dtype, padding_value=padding_value)
 
 
 def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None) -> NdArray:

@@ -54,6 +54,42 @@ def test_d1_new_memory_is_zero_and_aligned_at_the_first_element(dtype, order):
         assert not any(bytes(x.buffer))
 
 
+@given(padded_descriptors(), st.sampled_from([0, 1, -0.0, 3]), st.integers(0, 4))
+def test_d1_padding_of_another_value(d, value, which):
+    """D1: padding holds `padding_value` instead, where the function that makes an array is given one; it is remembered as that of `fill_padding`."""
+    value = value if d.dtype.kind in "fV" else bool(value) if d.dtype == "bool" else int(value)
+    options = {"dtype": d.dtype, "order": d.order, "paddings": d.paddings, "padding_offsets": d.padding_offsets, "padding_value": value}
+    make = (nd.create, nd.zeros, nd.empty, nd.ones, lambda shape, **options: nd.full(shape, 1, **options))[which]
+    x = make(d.shape, **options)
+    assert x.descriptor == d
+    assert x.check_padding(value)
+    if which != 2:
+        assert (x == which // 3).all()
+    like = (nd.zeros_like, nd.empty_like, nd.ones_like, lambda x, **options: nd.full_like(x, 1, **options))[which % 4]
+    again = like(x, padding_value=value)
+    assert again.descriptor == d
+    assert again.check_padding(value)
+    # Results in this layout keep what the padding is known to hold (ADR 0010, D9).
+    if d.rank and d.dtype == "float32":
+        assert (-again).check_padding(value)
+
+
+def test_d1_the_zero_point_as_padding():
+    """D1: padding holds `padding_value` instead: a quantized input whose halo is read in place; one that is no element is refused."""
+    quantization = nd.Quantization(input=(0.5, -7), weights=1.0, output=(0.5, -7))
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 4, 1), np.int8), quantization=quantization)
+    x = nd.create((1, 5, 6, 4), dtype="int8", paddings=(0, 2, 2, 0), padding_offsets=(0, 1, 1, 0), padding_value=-7)
+    assert x.check_padding(-7)
+    assert not x.buffer.shared
+    assert plan(x).tolist() == plan(np.zeros((1, 5, 6, 4), np.int8)).tolist()
+    y = nd.reorder(nd.zeros((1, 5, 6, 4), "int8"), x.descriptor, out=nd.zeros_like(x, padding_value=9))
+    assert y.check_padding(9)
+    assert (y + y).check_padding(9)
+    for make in (nd.create, nd.zeros, nd.empty, nd.ones):
+        with pytest.raises(nd.DTypeError, match="padding value 300 is no int8"):
+            make((2,), dtype="int8", paddings=(1,), padding_value=300)
+
+
 @pytest.mark.parametrize("kind", ["bytearray", "mmap", "numpy", "array", "buffer", "memoryview"])
 def test_d2_wrapping_is_zero_copy(kind):
     """D2: Wrapping is zero-copy: any object that exports one contiguous run of bytes."""
