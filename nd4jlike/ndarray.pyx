@@ -539,6 +539,35 @@ cdef class NdArray(_Operators):
             self.buffer.shared_with_others = True
         return view_of(self, plain)
 
+    def data_ptr(self):
+        """Tell the address of element (0, .., 0), for C: torch's name for it.
+
+        Returns
+        -------
+        int
+            In bytes. Valid as long as this array, a view or an export of it lives, which the number does not see to.
+
+        Notes
+        -----
+        The next element along an axis lies ``strides[axis] * itemsize`` bytes further on, between outer blocks on a blocked axis; `descriptor`
+        has the padding around the elements, in elements too. Who has the address may write to the padding, so its value is looked at from now
+        on instead of remembered (ADR 0002). Where the array is read-only, C must not write.
+
+        Examples
+        --------
+        >>> import ctypes
+        >>> import nd4jlike as nd
+        >>> x = nd.create((2, 3), dtype="int8", paddings=(0, 5))
+        >>> row = x.data_ptr() + 1 * x.strides[0] * x.itemsize
+        >>> ctypes.memset(row, 7, x.shape[1]) == row  # of the C library
+        True
+        >>> x.hosting_array().tolist()
+        [[0, 0, 0, 0, 0, 0, 0, 0], [7, 7, 7, 0, 0, 0, 0, 0]]
+        """
+        if not self.readonly:
+            self.buffer.shared_with_others = True
+        return <uintptr_t> self.data()
+
     def fill_padding(self, value, where="all"):
         """Write `value` to every padding cell: around the elements, and in the tail of blocks.
 

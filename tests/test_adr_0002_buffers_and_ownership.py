@@ -752,7 +752,15 @@ def test_d2_one_run_in_any_order():
         assert np.asarray(values)[1, 2] == 99
 
 
-@pytest.mark.parametrize("address", [lambda x: x.buffer.address, lambda x: x.__array_interface__["data"][0] - 4 * x.descriptor.offset])
+@pytest.mark.parametrize(
+    "address",
+    [
+        lambda x: x.buffer.address,
+        lambda x: x.__array_interface__["data"][0] - 4 * x.descriptor.offset,
+        lambda x: x.data_ptr() - 4 * x.descriptor.offset,
+        lambda x: x[:, 1:].data_ptr() - 4 * x[:, 1:].descriptor.offset,
+    ],
+)
 def test_d13_who_has_the_address_can_write(address):
     """D13: memory whose padding was handed out writable (its address, that of the elements) is looked at: dirty padding never reaches a result."""
     x = nd.create((1, 2, 4, 4), paddings=(0, 0, 2, 2), padding_offsets=(0, 0, 1, 1))
@@ -763,6 +771,25 @@ def test_d13_who_has_the_address_can_write(address):
     assert not x.check_padding()
     assert np.array_equal(plan(x).to_numpy(), expected)
     assert (x + x).check_padding()
+
+
+def test_d13_the_address_of_the_first_element():
+    """D13: its address, that of the elements in `data_ptr()`: of element (0, .., 0), of every layout; reading it off read-only memory shares nothing."""
+    for d in (ShapeDescriptor.paddedBufferDescriptor("float32", "f", (2, 3), (1, 4), (1, 2)), ShapeDescriptor.from_tag((1, 17, 2, 2), "nChw8c", "bfloat16")):
+        x = nd.NdArray(d)
+        x[(0,) * d.rank], x[(0, 1) + (0,) * (d.rank - 2)] = 1, 2
+        assert not x.buffer.shared
+        place = x.data_ptr()
+        assert x.buffer.shared
+        assert place == x.buffer.address + d.offset * x.itemsize
+        second = place + (d.strides[1] if not d.inner_blocks else 1) * x.itemsize
+        for at, number in ((place, 1), (second, 2)):
+            assert ctypes.string_at(at, x.itemsize) == nd.full((), number, d.dtype).tobytes()
+    whole = nd.arange(6).reshape(2, 3)
+    assert whole[1, ::-1].data_ptr() == whole.data_ptr() + 5 * 4
+    assert nd.zeros((0, 3)).data_ptr()
+    kept = nd.asarray(np.frombuffer(bytes(8), np.int8))
+    assert kept.data_ptr() == np.asarray(kept).ctypes.data
 
 
 def test_d13_dirt_that_was_found_is_not_forgotten():
