@@ -244,8 +244,8 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
     ------
     LayoutError
         For negative extents, more than 32 axes, a number of strides other than the rank, paddings that break
-        ``0 <= offset <= padding``, and figures beyond the signed machine word. Its `status` names the rule.
-        Strides that merely cannot belong to an allocation are told by `validate`.
+        ``0 <= offset <= padding``, padding before a blocked axis that is no whole blocks, and figures beyond the signed machine
+        word. Its `status` names the rule. Strides that merely cannot belong to an allocation are told by `validate`.
     DTypeError
         For an unknown element type.
 
@@ -275,7 +275,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         rank = len(sizes)
         memory_axes = letter_axes(letter, rank) if axes is None else checked_axes(axes, rank)
         blocks = checked_blocks(inner_blocks, rank)
-        total, before = checked_paddings(sizes, paddings, padding_offsets)
+        total, before = checked_paddings(sizes, paddings, padding_offsets, blocks)
         start = as_ssize(offset, "offset")
         if start < 0:
             raise LayoutError(f"offset is {start}, the first element lies in the buffer", ShapeStatus.OUT_OF_BUFFER)
@@ -385,14 +385,8 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
                 ShapeStatus.INCORRECT_TAG,
             )
         checked_blocks(blocks, len(sizes))
-        total, before = checked_paddings(sizes, paddings, padding_offsets)
+        total, before = checked_paddings(sizes, paddings, padding_offsets, blocks)
         products = whole_blocks(len(sizes), blocks)
-        for axis, (product, start) in enumerate(zip(products, before)):
-            if start % product:
-                raise LayoutError(
-                    f"axis {axis} has padding offset {start}, on a blocked axis it is whole blocks of {product}: tag={tag!r}, padding_offsets={before}",
-                    ShapeStatus.INCORRECT_PADDING,
-                )
         strides = tag_strides(axes, padded_extents(sizes, total, blocks), blocks)
         first = padding_start(tuple([start // product for start, product in zip(before, products)]), strides)
         return make_descriptor(dtypes.dtype(dtype), "c", axes, sizes, strides, None, first, total, before, blocks)

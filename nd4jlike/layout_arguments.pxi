@@ -111,8 +111,8 @@ cdef tuple given_sizes(object values, int rank, str what):
     return sizes
 
 
-cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets):
-    """Paddings and offsets of every axis, the ones that are not given 0, each `0 <= offset <= padding`."""
+cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets, tuple blocks=()):
+    """Paddings and offsets of every axis, the ones that are not given 0, each `0 <= offset <= padding`; offsets are whole blocks."""
     cdef int rank = len(shape)
     cdef tuple total = given_sizes(paddings, rank, "paddings")
     cdef tuple before = given_sizes(padding_offsets, rank, "padding_offsets")
@@ -120,11 +120,16 @@ cdef tuple checked_paddings(tuple shape, object paddings, object padding_offsets
         raise LayoutError(f"there are more padding offsets than paddings: padding_offsets={before}, paddings={total}", ShapeStatus.INCORRECT_PADDING)
     total += (0,) * (rank - len(total))
     before += (0,) * (rank - len(before))
-    for axis, (size, offset) in enumerate(zip(total, before)):
+    for axis, (size, offset, block) in enumerate(zip(total, before, whole_blocks(rank, blocks))):
         if size < 0 or not 0 <= offset <= size:
             raise LayoutError(
                 f"axis {axis} has padding {size} and padding offset {offset}, the rule is 0 <= offset <= padding: "
                 f"shape={shape}, paddings={total}, padding_offsets={before}",
+                ShapeStatus.INCORRECT_PADDING,
+            )
+        if offset % block:
+            raise LayoutError(
+                f"axis {axis} has padding offset {offset}, on a blocked axis it is whole blocks of {block}: inner_blocks={blocks}, padding_offsets={before}",
                 ShapeStatus.INCORRECT_PADDING,
             )
     return total, before

@@ -670,6 +670,25 @@ def test_d9_other_element_types_keep_every_field():
         ShapeDescriptor("int8", "c", (2**61,)).astype("float64")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda before: ShapeDescriptor("int8", "c", (4,), offset=2, paddings=(3,), padding_offsets=(before,), inner_blocks=((0, 2),)),
+        lambda before: ShapeDescriptor.from_tag((4,), "A2a", "int8", (3,), (before,)),
+    ],
+)
+def test_d19_padding_before_a_blocked_axis_is_whole_blocks(make):
+    """D19: on a blocked axis offsets of no whole blocks are refused: padding there could not be told from elements."""
+    with pytest.raises(LayoutError, match=r"axis 0 has padding offset 3, on a blocked axis it is whole blocks of 2.*padding_offsets=\(3,\)") as refused:
+        make(3)
+    assert refused.value.status == ShapeStatus.INCORRECT_PADDING
+    x = nd.NdArray(make(2))
+    x[...] = [1, 2, 3, 4]
+    x.fill_padding(9)
+    assert bytes(x.buffer) == b"\t\t\1\2\3\4\t\t"
+    assert eval(repr(x.descriptor)) == x.descriptor
+
+
 def test_d19_one_number_for_several_axes():
     """D19: one padding for several axes, which `numpy.pad` would give to all of them, is refused with `INCORRECT_PADDING`; one axis has one."""
     for options in ({"paddings": 1}, {"paddings": (1, 1), "padding_offsets": 1}):
