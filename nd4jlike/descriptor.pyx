@@ -581,13 +581,16 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
             span += best
         return span + 1
 
-    def offset_of(self, index):
+    def offset_of(self, index, *, padding=False):
         """Find the physical offset of a logical index.
 
         Parameters
         ----------
         index : tuple of int
-            One index for each axis, not negative.
+            One index for each axis, counted from element (0, .., 0), never from the end.
+        padding : bool, optional
+            Whether it may be that of a padding cell, as `NdArray.check_padding` names them: negative before the first element,
+            beyond the extent behind the last one and in the tail of blocks.
 
         Returns
         -------
@@ -597,19 +600,32 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         Raises
         ------
         OutOfRangeError
-            Unless ``0 <= index < extent`` on every axis.
+            Unless ``0 <= index < extent`` on every axis, or, with `padding`, ``0 <= index + padding_offset < padded_extent``.
 
         Examples
         --------
         >>> from nd4jlike import ShapeDescriptor
         >>> ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c").offset_of((0, 9, 2, 1))
         233
+        >>> d = ShapeDescriptor.paddedBufferDescriptor("float32", "c", (3, 4), (2, 4), (1, 2))
+        >>> d.offset_of((0, 0)), d.offset_of((-1, 0), padding=True)
+        (10, 2)
         """
         cdef Py_ssize_t numbers[MAX_RANK]
         cdef tuple position = as_sizes(index, "index")
         cdef int axis
+        if padding and self.layout.length:
+            if position is not None and len(position) == self.layout.rank:
+                inside = tuple([i + before for i, before in zip(position, self.padding_offsets)])
+                if all([0 <= i < n for i, n in zip(inside, self.padded_shape)]):
+                    return self.hosting().offset_of(inside)
+            rule = ", ".join([f"{-before} <= i < {n - before}" for before, n in zip(self.padding_offsets, self.padded_shape)]) or "()"
+            raise OutOfRangeError(f"index {index} is outside the shape {self.shape} and its padding: the rule is {rule}")
         if position is None or len(position) != self.layout.rank or any([not 0 <= i < n for i, n in zip(position, self.shape)]):
-            raise OutOfRangeError(f"index {index} is outside the shape {self.shape}: one index 0 <= i < extent for each axis")
+            raise OutOfRangeError(
+                f"index {index} is outside the shape {self.shape}: one index 0 <= i < extent for each axis"
+                + ("; padding=True takes those of padding" if self.padded_shape != self.shape and self.layout.length else "")
+            )
         for axis in range(self.layout.rank):
             numbers[axis] = position[axis]
         return offset_of_index(&self.layout, numbers)

@@ -150,6 +150,47 @@ def test_d6_outside_the_shape():
             d.offset_of(index)
 
 
+@given(descriptors)
+def test_d6_padding_has_offsets_too(d):
+    """D6: `padding=True` takes the index of a padding cell, counted from element (0, .., 0): each cell of the buffer has one."""
+    ranges = [range(-before, extent - before) for before, extent in zip(d.padding_offsets, d.padded_shape, strict=True)]
+    found = [d.offset_of(index, padding=True) for index in itertools.product(*ranges)]
+    assert sorted(found) == list(range(d.allocLength()))
+    for index in all_indices(d.shape):
+        assert d.offset_of(index, padding=True) == d.offset_of(index)
+    for axis, reach in enumerate(ranges):
+        for beyond in (reach.start - 1, reach.stop):
+            with pytest.raises(OutOfRangeError, match="is outside the shape"):
+                d.offset_of([beyond if other == axis else 0 for other in range(d.rank)], padding=True)
+
+
+@given(descriptors, st.data())
+def test_d6_as_reports_count_padding(d, data):
+    """D6: the index of a padding cell, as `check_padding` counts it; that of views, which have the padding of their whole axes, too."""
+    x = nd.create((1,), dtype=d.dtype) if not d.rank else nd.NdArray(d)
+    if x.ndim and data.draw(st.booleans()):
+        x = x[:, None].permute(tuple(range(x.ndim, -1, -1)))
+    if x.ndim and data.draw(st.booleans()) and not x.descriptor.inner_blocks:
+        x = x[::-1]
+    report = x.check_padding(1)
+    assert [x.descriptor.offset_of(index, padding=True) for index in report.indices] == report.offsets.tolist()
+
+
+def test_d6_an_example_of_padding():
+    """D6: negative before element (0, .., 0), never from the end: the halo of a padded image, the tail of a block; none where the shape is empty."""
+    d = padded("float32", "c", (3, 4), (2, 4), (1, 2))
+    assert [d.offset_of(index, padding=True) for index in ((0, 0), (-1, -2), (-1, 0), (0, -1), (3, 5))] == [10, 0, 2, 9, 39]
+    for index in ((-2, 0), (4, 0), (0, 6), (0,), (-1, -2, 0)):
+        with pytest.raises(OutOfRangeError, match=r"the rule is -1 <= i < 4, -2 <= i < 6"):
+            d.offset_of(index, padding=True)
+    blocked = ShapeDescriptor.from_tag((1, 17, 5, 4), "nChw8c")
+    assert blocked.offset_of((0, 23, 4, 3), padding=True) == 479
+    with pytest.raises(OutOfRangeError, match=r"outside the shape \(1, 17, 5, 4\): .*padding=True"):
+        blocked.offset_of((0, 23, 4, 3))
+    with pytest.raises(OutOfRangeError, match=r"outside the shape \(0, 2\)"):
+        padded("int8", "c", (0, 2), (1, 1)).offset_of((0, 0), padding=True)
+
+
 @given(
     st.tuples(st.integers(1, 5), st.integers(1, 9)),
     st.tuples(st.integers(1, 5), st.integers(1, 30)),

@@ -866,10 +866,22 @@ def test_d9_describe(run, tmp_path):
         "at offset 9, byte 36: halo, beside the elements at (0, -1)",
     ]
     assert run(*padded, "--svg", "-") == (0, PADDED.show().svg(), "")
-    for more in (("--json",), ("--at", "1"), ("--find", "0,0")):
+    for more in (("--json",), ("--at", "1"), ("--at-byte", "4"), ("--find", "0,0")):
         code, out, err = run(*padded, "--svg", "-", *more)
         assert (code, out, err.count("\n")) == (2, "", 1)
     assert run(*padded, "--at", "10")[1].splitlines()[-1] == "at offset 10, byte 40: element (0, 0)"
+    for index, words in (
+        ("-1,-2", "halo (-1, -2) is at offset 0, byte 0: cell (0, 0) of (5, 8)"),
+        ("1,-1", "halo (1, -1) is at offset 17, byte 68: cell (2, 1) of (5, 8)"),
+        ("3,5", "halo (3, 5) is at offset 39, byte 156: cell (4, 7) of (5, 8)"),
+    ):
+        assert run(*padded, "--find", index)[1].splitlines()[-1] == run(*padded, f"--find={index}")[1].splitlines()[-1] == words
+    tail = run("describe", "nChw8c", "1,17,5,4", "--find", "0,23,4,3")
+    assert tail[1].splitlines()[-1] == "block tail (0, 23, 4, 3) is at offset 479, byte 1916: block (0, 2, 4, 3), cell (7,) of (8,)"
+    # Figures as debuggers and sanitizers print them.
+    for at in (("--at", "9"), ("--at", "0x9"), ("--at-byte", "36"), ("--at-byte", "0X24")):
+        assert run(*padded, *at)[1].splitlines()[-1] == "at offset 9, byte 36: halo, beside the elements at (0, -1)"
+    assert run(*padded, "--at-byte", "0x2b")[1].splitlines()[-1] == "byte 43 is in the cell at offset 10, byte 40: element (0, 0)"
     scalar = run("describe", "c", "", "--find", "", "--at", "0")
     assert (scalar[0], scalar[1].splitlines()[-2:]) == (0, ["element () is at offset 0, byte 0: cell () of ()", "at offset 0, byte 0: element ()"])
 
@@ -880,7 +892,7 @@ def test_d9_json(run, tmp_path):
     code, out, err = run("describe", "nChw8c", "1,17,5,4", "--find", "0,9,2,1", "--at", "479", "--json", "--svg", path)
     assert (code, err) == (0, "")
     described = json.loads(out)
-    assert described["find"] == {"index": [0, 9, 2, 1], "offset": 233, "byte_offset": 932, "block": [0, 1, 2, 1], "cell": [1]}
+    assert described["find"] == {"index": [0, 9, 2, 1], "offset": 233, "byte_offset": 932, "block": [0, 1, 2, 1], "cell": [1], "kind": "element"}
     assert described["at"] == {"offset": 479, "byte_offset": 1916, "kind": "tail", "index": [0, 23, 4, 3]}
     assert described["plain"] == "(1,(3,8),5,4):(480,(160,1),32,8)"
     assert described["inner_blocks"] == [[1, 8]]
@@ -924,12 +936,26 @@ def test_d9_memory(run, tmp_path):
     assert run(*padded[:-1], "/dev/zero")[0] == 0  # what never ends is read as far as the buffer goes
 
 
+def test_d9_json_of_padding(run):
+    """D9: `--json` gives the figures, those of padding and of other orders and types, too."""
+    described = json.loads(run("describe", "f", "3,4", "--dtype", "bfloat16", "--paddings", "2,4", "--padding-offsets", "1,2", "--find", "-1,0", "--json")[1])
+    assert described["find"] == {"index": [-1, 0], "offset": 10, "byte_offset": 20, "block": [0, 2], "cell": [], "kind": "halo"}
+    at = json.loads(run("describe", "c", "3", "--at-byte", "5", "--json")[1])["at"]
+    assert at == {"offset": 1, "byte_offset": 4, "kind": "element", "index": [1], "byte": 5}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--svg", ""), "argument --svg: the name of a file is needed: ''"),
         (("--fill", "3"), "--fill 3 says what the padding in --memory FILE should hold: there is no --memory"),
-        (("--find", "0,17,0,0"), "index (0, 17, 0, 0) is outside the shape"),
+        (("--find", "0,24,0,0"), "index (0, 24, 0, 0) is outside the shape (1, 17, 5, 4) and its padding"),
+        (("--find", "-1,0,0,0"), "index (-1, 0, 0, 0) is outside the shape"),
+        (("--at", "0x1e0"), "offset 480 is outside the buffer of 480 cells"),
+        (("--at", "0xg"), "an integer is needed: '0xg'"),
+        (("--at-byte", "1920"), "offset 480 is outside the buffer of 480 cells"),
+        (("--at-byte", "-1"), "offset -1 is outside the buffer of 480 cells"),
+        (("--at", "1", "--at-byte", "4"), "argument --at-byte: not allowed with argument --at"),
         (("--find", "0,1"), "index (0, 1) is outside the shape"),
         (("--at", "480"), "offset 480 is outside the buffer of 480 cells"),
         (("--at", "-1"), "offset -1 is outside the buffer of 480 cells"),

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nd4jlike.cli.arguments import build_parser
+from nd4jlike.cli.arguments import parse
 from nd4jlike.cli.output import BAD_INPUT, complain
 from nd4jlike.errors import Nd4jLikeError
 from nd4jlike.workers import threads_are_new
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files and layers may have letters that the terminal has not
-    arguments = build_parser().parse_args(argv)
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     if argv is None and arguments.crash:
         return _supervised(lambda: _run(arguments), arguments.crash)
     return _run(arguments)

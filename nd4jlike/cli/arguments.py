@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nd4jlike import __version__
 from nd4jlike.cli import benchmark, layouts, machine, verification
@@ -12,7 +13,10 @@ from nd4jlike.interpreters import REFERENCES
 from nd4jlike.peers import DTYPES
 from nd4jlike.verify import ROUNDING_CHOICES
 
-__all__ = ["build_parser"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["parse"]
 
 _KERNEL_CRASH = "the kernel or the reference interpreter crashed ({}); PYTHONFAULTHANDLER=1 in the environment shows where"
 _INTERPRETER_CRASH = "the reference interpreter crashed on this model ({}); --reference names another"
@@ -30,7 +34,18 @@ class _Kernel(argparse.Action):
         namespace.kernel, namespace.crash = values, _KERNEL_CRASH
 
 
-def build_parser() -> argparse.ArgumentParser:
+def parse(texts: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments of the command. What begins with a minus and a digit is a value of the option before it, lists of numbers, too."""
+    joined: list[str] = []
+    for text in texts:
+        if joined and joined[-1].startswith("--") and "=" not in joined[-1] and re.match(r"-\.?\d", text):
+            joined[-1] += f"={text}"
+        else:
+            joined.append(text)
+    return _build_parser().parse_args(joined)
+
+
+def _build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands; each sets what runs it and, where that calls foreign code, what is said when it crashes."""
     parser = _Parser(prog="nd4jlike", description="Arrays with visible memory layout, and a bit-exact depthwise convolution on them.")
     parser.add_argument("--version", action="version", version=f"nd4jlike {__version__}")
@@ -71,8 +86,12 @@ def build_parser() -> argparse.ArgumentParser:
     describe.add_argument("--dtype", default="float32", help="element type (default: %(default)s)")
     describe.add_argument("--paddings", type=_integers, metavar="P,..", help="elements of padding along each axis, both sides together")
     describe.add_argument("--padding-offsets", type=_integers, metavar="P,..", help="elements of it before the first element of each axis")
-    describe.add_argument("--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell")
-    describe.add_argument("--at", type=_integer, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements")
+    describe.add_argument(
+        "--find", type=_integers, metavar="I,..", help="say where the element of this index lies: its offset, block and cell; padding has negative ones, too"
+    )
+    at = describe.add_mutually_exclusive_group()
+    at.add_argument("--at", type=_integer, metavar="OFFSET", help="say what lies at this offset of the buffer, counted in elements; 0x1f is one, too")
+    at.add_argument("--at-byte", type=_integer, metavar="OFFSET", help="the same, counted in bytes, as debuggers and sanitizers do")
     describe.add_argument("--memory", metavar="FILE", help="mark padding that is dirty in these raw bytes of the whole buffer, and end with 1 if any is")
     describe.add_argument("--fill", type=_number, metavar="VALUE", help="what clean padding holds in --memory (default: 0)")
     describe.add_argument("--svg", type=_file, metavar="FILE", help="draw the layout into this file; - is standard output, for the picture alone")
@@ -125,7 +144,7 @@ def _integers(text: str) -> tuple[int, ...]:
 
 def _integer(text: str) -> int:
     try:
-        return int(text)
+        return int(text, 16 if "x" in text.lower() else 10)
     except ValueError:
         raise argparse.ArgumentTypeError(f"an integer is needed: {text!r}") from None
 

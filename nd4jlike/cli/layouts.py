@@ -33,16 +33,18 @@ def _bytes_of(path: str, count: int) -> bytes:
 def run_describe(arguments: argparse.Namespace) -> int:
     """Run ``describe``."""
     descriptor = _descriptor(arguments)
-    if arguments.svg == "-" and (arguments.json or arguments.find is not None or arguments.at is not None):
-        raise Nd4jLikeError("--svg - takes standard output for the picture: --json, --find and --at have no place there")
+    if arguments.svg == "-" and (arguments.json or {arguments.find, arguments.at, arguments.at_byte} != {None}):
+        raise Nd4jLikeError("--svg - takes standard output for the picture: --json, --find, --at and --at-byte have no place there")
     if arguments.fill is not None and arguments.memory is None:
         raise Nd4jLikeError(f"--fill {arguments.fill} says what the padding in --memory FILE should hold: there is no --memory")
     described = describe(descriptor)
     if arguments.find is not None:
-        described["find"] = locate(descriptor, arguments.find)
-    if arguments.at is not None:
-        cell = cell_at(descriptor, arguments.at)
+        described["find"] = _place(descriptor, arguments.find)
+    if arguments.at is not None or arguments.at_byte is not None:
+        cell = cell_at(descriptor, arguments.at if arguments.at is not None else arguments.at_byte // descriptor.itemsize)
         described["at"] = {"offset": cell.offset, "byte_offset": cell.offset * descriptor.itemsize, "kind": cell.kind, "index": cell.index}
+        if arguments.at_byte is not None:
+            described["at"]["byte"] = arguments.at_byte
     report = None
     if arguments.memory is not None:
         memory = _bytes_of(arguments.memory, descriptor.allocLength() * descriptor.itemsize)
@@ -61,13 +63,21 @@ def run_describe(arguments: argparse.Namespace) -> int:
     print(drawing)
     if arguments.find is not None:
         print(_found(descriptor, described["find"]))
-    if arguments.at is not None:
+    if "at" in described:
         print(_lies(described["at"]))
     return code
 
 
+def _place(descriptor: ShapeDescriptor, index: tuple[int, ...]) -> dict[str, Any]:
+    """Tell where an element or a padding cell lies: in the hosting buffer each is an element."""
+    offset = descriptor.offset_of(index, padding=True)
+    hosting = descriptor.hosting()
+    return locate(hosting, next(hosting.indices_at(offset))) | {"index": index, "kind": cell_at(descriptor, offset).kind}
+
+
 def _found(descriptor: ShapeDescriptor, found: dict[str, Any]) -> str:
-    where = f"element {found['index']} is at offset {found['offset']}, byte {found['byte_offset']}"
+    what = "block tail" if found["kind"] == "tail" else found["kind"]
+    where = f"{what} {found['index']} is at offset {found['offset']}, byte {found['byte_offset']}"
     if descriptor.inner_blocks:
         return f"{where}: block {found['block']}, cell {found['cell']} of {tuple(size for _, size in descriptor.inner_blocks)}"
     return f"{where}: cell {found['block']} of {descriptor.padded_shape}"
@@ -80,7 +90,8 @@ def _lies(at: dict[str, Any]) -> str:
         "tail": "block tail, beyond the elements at {}",
         "gap": "gap, no cell of this layout",
     }
-    return f"at offset {at['offset']}, byte {at['byte_offset']}: {words[at['kind']].format(at['index'])}"
+    inside = f"byte {at['byte']} is in the cell " if at.get("byte", at["byte_offset"]) != at["byte_offset"] else ""
+    return f"{inside}at offset {at['offset']}, byte {at['byte_offset']}: {words[at['kind']].format(at['index'])}"
 
 
 def _descriptor(arguments: argparse.Namespace) -> ShapeDescriptor:
