@@ -896,6 +896,7 @@ def test_d9_json(run, tmp_path):
     assert described["at"] == {"offset": 479, "byte_offset": 1916, "kind": "tail", "index": [0, 23, 4, 3]}
     assert described["plain"] == "(1,(3,8),5,4):(480,(160,1),32,8)"
     assert described["inner_blocks"] == [[1, 8]]
+    assert {name: described[name] for name in ("dtype", "itemsize", "order", "axes")} == {"dtype": "float32", "itemsize": 4, "order": "c", "axes": [0, 1, 2, 3]}
     assert described["cells"] == {"element": 340, "halo": 0, "tail": 140, "gap": 0}
     assert path.exists()
 
@@ -939,7 +940,9 @@ def test_d9_memory(run, tmp_path):
 def test_d9_json_of_padding(run):
     """D9: `--json` gives the figures, those of padding and of other orders and types, too."""
     described = json.loads(run("describe", "f", "3,4", "--dtype", "bfloat16", "--paddings", "2,4", "--padding-offsets", "1,2", "--find", "-1,0", "--json")[1])
+    assert {name: described[name] for name in ("dtype", "itemsize", "order", "axes")} == {"dtype": "bfloat16", "itemsize": 2, "order": "f", "axes": [1, 0]}
     assert described["find"] == {"index": [-1, 0], "offset": 10, "byte_offset": 20, "block": [0, 2], "cell": [], "kind": "halo"}
+    assert json.loads(run("describe", "nhwc", "1,2,3,4", "--json")[1])["axes"] == [0, 2, 3, 1]
     at = json.loads(run("describe", "c", "3", "--at-byte", "5", "--json")[1])["at"]
     assert at == {"offset": 1, "byte_offset": 4, "kind": "element", "index": [1], "byte": 5}
 

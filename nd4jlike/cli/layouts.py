@@ -38,6 +38,7 @@ def run_describe(arguments: argparse.Namespace) -> int:
     if arguments.fill is not None and arguments.memory is None:
         raise Nd4jLikeError(f"--fill {arguments.fill} says what the padding in --memory FILE should hold: there is no --memory")
     described = describe(descriptor)
+    described |= {"dtype": str(descriptor.dtype), "itemsize": descriptor.itemsize, "order": descriptor.order, "axes": descriptor.axes}
     if arguments.find is not None:
         described["find"] = _place(descriptor, arguments.find)
     if arguments.at is not None or arguments.at_byte is not None:
