@@ -882,7 +882,13 @@ def test_d12_as_ours(engine):
         x = NdArray(ShapeDescriptor.from_tag(shape, rng.choice(names), dtype))
         x[...] = np.random.default_rng(rng.randrange(99)).integers(-100, 100, shape).astype(np.float32 if "float" in dtype else dtype)
         target = ShapeDescriptor.from_tag(shape, rng.choice(names), dtype)
-        assert np.array_equal(cells(nd.reorder(x, target)), cells(onednn.reorder(x, target, engine=engine))), (x.descriptor, target)
+        made = onednn.reorder(x, target, engine=engine)
+        assert np.array_equal(cells(nd.reorder(x, target)), cells(made)), (x.descriptor, target)
+        # A tag is read over the axes of what is read, and keeps its element type.
+        for source in (x, onednn.Memory(x, engine=engine)):
+            tagged = onednn.reorder(source, target.tag, engine=engine)
+            assert tagged.descriptor == target
+            assert np.array_equal(cells(tagged), cells(made))
 
 
 def test_d12_between_layouts_and_types(engine):
@@ -915,6 +921,17 @@ def test_d12_views_and_empties(engine):
         assert np.array_equal(y.to_numpy(), view)
     blocked = ShapeDescriptor.from_tag((0, 17, 2, 2), "nChw8c")
     assert onednn.reorder(NdArray(blocked), blocked, engine=engine).size == 0
+
+
+def test_d12_tags_that_are_none(engine):
+    """D12: refuses tags that do not name the axes, and takes those that name them in other words."""
+    x = nd.arange(12).reshape(1, 3, 2, 2)
+    for tag, message in (("nhw", "the tag has 3 axes"), ("nh?c", "position 2"), ("", "position 0")):
+        with pytest.raises(LayoutError, match=message):
+            onednn.reorder(x, tag, engine=engine)
+    assert onednn.reorder(x, "nhwc", engine=engine).descriptor == ShapeDescriptor.from_tag(x.shape, "acdb")
+    with pytest.raises(TypeError, match="not tuple"):
+        onednn.reorder(x, (1, 3, 2, 2), engine=engine)
 
 
 def test_d12_refusals(engine):
@@ -1014,6 +1031,16 @@ def test_d15_scaled_bytes(engine, dtype, zero, scales):
     plan = onednn.DepthwiseConv2d(values.shape, weights, bias, dtype=dtype, stride=2, quantization=quantization, engine=engine)
     result = plan(filled(plan.src_descriptor, values))
     assert result.dtype == dtype
+    # In one call, on the elements as they lie, dense or in blocks, into a new array or one that is there.
+    options = {"stride": 2, "quantization": quantization, "engine": engine}
+    for tag in (None, "aCdb", "aBcd8b", "aBcd16b"):
+        x = nd.asarray(values) if tag is None else nd.reorder(values.transpose(0, 3, 1, 2), tag).permute((0, 2, 3, 1))
+        called = onednn.depthwise_conv2d(x, weights, bias, **options)
+        assert called.dtype == dtype
+        assert np.array_equal(called.to_numpy(), result.to_numpy()), tag
+    out = nd.create(result.shape, dtype=dtype, paddings=(0, 1, 1, 0))
+    assert onednn.depthwise_conv2d(values, weights, bias, out=out, **options) is out
+    assert np.array_equal(out.to_numpy(), result.to_numpy())
     signed = nd.Quantization(input=(0.04, zero - shift), weights=weight_scales, output=(0.15, -7))
     ours = nd.depthwise_conv2d((values.astype(np.int16) - shift).astype(np.int8), weights, bias, stride=2, quantization=signed, rounding="xnnpack")
     difference = np.abs(result.to_numpy().astype(np.int16) - shift - ours.to_numpy())

@@ -327,6 +327,7 @@ def depthwise_conv2d(
     data_format: Literal["NHWC", "NCHW"] = "NHWC",
     weights_format: Literal["HWCM", "MCHW", "MHWC", "C1HW"] = "HWCM",
     dst_dtype: Any = None,
+    quantization: Quantization | None = None,
     out: NdArray | None = None,
     engine: Engine | None = None,
     tail: _Tail = "check",
@@ -337,7 +338,7 @@ def depthwise_conv2d(
     ----------
     x : NdArray or array_like
         Input, axes named by `data_format`.
-    weights, bias, stride, dilation, padding, data_format, weights_format, dst_dtype, engine
+    weights, bias, stride, dilation, padding, data_format, weights_format, dst_dtype, quantization, engine
         See `DepthwiseConv2d`.
     out : NdArray, optional
         Result of any layout that the library writes. Default: a new array of the layout that it chooses.
@@ -368,7 +369,7 @@ def depthwise_conv2d(
     array = asarray(x)
     plan = DepthwiseConv2d(
         array.descriptor, weights, bias, dst=None if out is None else _four(out, "out").descriptor, dst_dtype=dst_dtype, stride=stride, dilation=dilation,
-        padding=padding, data_format=data_format, weights_format=weights_format, engine=engine,
+        padding=padding, data_format=data_format, weights_format=weights_format, quantization=quantization, engine=engine,
     )  # fmt: skip
     return plan(array, out, tail=tail)
 

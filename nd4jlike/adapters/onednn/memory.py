@@ -195,17 +195,17 @@ def check_disjoint(reads: Iterable[Memory], writes: Memory) -> None:
             raise LayoutError(f"the result overlaps what is read: bytes {first:#x} to {last:#x} and {start:#x} to {end:#x}")
 
 
-def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescriptor, *, engine: Engine | None = None, tail: _Tail = "check") -> NdArray:
+def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescriptor | str, *, engine: Engine | None = None, tail: _Tail = "check") -> NdArray:
     """Copy elements to another layout, by the library's reorder.
 
     Parameters
     ----------
     source : NdArray or Memory
         What is read.
-    destination : NdArray, Memory or ShapeDescriptor
+    destination : NdArray, Memory, ShapeDescriptor or str
         Of the same shape; of another element type, the library converts (rounding half to even, saturating integers). A descriptor:
-        a new array. The tail of its blocks is filled with zeros, padding within the last block of an axis included; other padding keeps what it
-        holds.
+        a new array. A layout tag, read over the axes of `source`: a new array of its element type. The tail of blocks is filled with
+        zeros, padding within the last block of an axis included; other padding keeps what it holds.
     engine : Engine, optional
         Default: one that all calls share.
     tail : {"check", "zero", "trust"}, optional
@@ -219,7 +219,7 @@ def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescr
     Raises
     ------
     LayoutError
-        For shapes that differ, arrays that overlap, a destination that is read-only, and a dirty tail of the source.
+        For a tag that does not fit the shape, shapes that differ, arrays that overlap, a destination that is read-only, and a dirty tail of the source.
     UnsupportedLayoutError, DTypeError
         For layouts and element types that the library cannot express or convert.
     MissingLibraryError
@@ -231,10 +231,12 @@ def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescr
     >>> from nd4jlike.adapters import onednn
     >>> x = nd.ones((1, 17, 5, 4))
     >>> if onednn.find_library():
-    ...     y = onednn.reorder(x, nd.ShapeDescriptor.from_tag(x.shape, "nChw8c"))
+    ...     y = onednn.reorder(x, "nChw8c")
     ...     assert y[0, 16, 4, 3] == 1 and y.check_padding()
     """
     read = Memory._of(source, engine, tail)
+    if isinstance(destination, str):
+        destination = ShapeDescriptor.from_tag(read.array.shape, destination, read.array.dtype)
     if isinstance(destination, ShapeDescriptor):
         destination = NdArray(destination)
     written = Memory._of(destination, read._engine, "trust")
