@@ -11,7 +11,7 @@ from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError
 from nd4jlike.ndarray import NdArray, wrap_array
 from nd4jlike.ndarray import _check_copy as check_copy
-from nd4jlike.ndarray import _from_dlpack as open_capsule
+from nd4jlike.ndarray import _from_dlpack as from_capsule
 from nd4jlike.ndarray import _like as laid_out_like
 from nd4jlike.ndarray import _unwritten as unwritten
 
@@ -471,7 +471,8 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     Parameters
     ----------
     obj : array_like
-        An NdArray, an object with the buffer or array protocol, or nested sequences of numbers.
+        An NdArray, an object with the buffer or array protocol, or nested sequences of numbers. What NumPy cannot read, such as torch's
+        bfloat16, comes by DLPack.
     copy : bool, optional
         True: always copy. False: share the memory or raise. None: copy only where there is no memory to share.
     dtype : dtype, optional
@@ -602,14 +603,7 @@ def from_dlpack(obj: Any, *, device: Any = None, copy: bool | None = None) -> Nd
     if not hasattr(obj, "__dlpack__") or not hasattr(obj, "__dlpack_device__"):
         raise UnsupportedLayoutError(f"a {type(obj).__name__} has no __dlpack__ and __dlpack_device__")
     check_copy(copy)
-    kind, number = obj.__dlpack_device__()
-    if kind != 1:
-        raise UnsupportedLayoutError(f"the memory of a {type(obj).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")
-    try:
-        capsule = obj.__dlpack__(max_version=(1, 0))
-    except TypeError:  # producers from before version 1.0
-        capsule = obj.__dlpack__()
-    found = open_capsule(obj, capsule)
+    found = from_capsule(obj)
     return found.copy() if copy else found
 
 

@@ -213,8 +213,7 @@ def by_dlpack(code: int, bits: int, lanes: int) -> DTypeCodes:
     """Row of a DLPack data type."""
     row = _BY_DLPACK.get((code, bits)) if lanes == 1 else None
     if row is None:
-        known = ", ".join(f"({code}, {bits})" for code, bits in _BY_DLPACK)
-        raise DTypeError(f"no element type for DLPack's code {code}, {bits} bits, {lanes} lanes: it must be one of {known}, 1 lane")
+        raise DTypeError(f"no element type for DLPack's code {code}, {bits} bits, {lanes} lanes: it must be one of {', '.join(_BY_NAME)}, 1 lane")
     return row
 
 

@@ -252,7 +252,15 @@ cdef NdArray as_ndarray(object x):
     cdef int i
     if isinstance(x, NdArray):
         return x
-    array = x if type(x) is NDARRAY else read_by_numpy(x)
+    try:
+        array = x if type(x) is NDARRAY else read_by_numpy(x)
+    except TypeError as error:
+        if not hasattr(x, "__dlpack__"):
+            raise
+        try:
+            return _from_dlpack(x)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            raise error from None
     dtype = NUMPY_TYPES.get(array.dtype)
     if dtype is None:
         dtype = dtypes.dtype(array.dtype)
@@ -1407,11 +1415,19 @@ def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill)
     return made
 
 
-def _from_dlpack(x, capsule):
+def _from_dlpack(x):
     """The array that a fresh capsule of `x` shows."""
     cdef list figures = []
-    cdef Buffer buffer = open_capsule(x, capsule, figures)
+    cdef Buffer buffer
     cdef NdArray made = NdArray.__new__(NdArray)
+    kind, number = x.__dlpack_device__()
+    if kind != 1:
+        raise UnsupportedLayoutError(f"the memory of a {type(x).__name__} is on device ({int(kind)}, {number}), only that of the CPU, (1, 0), can be reached")
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # producers from before version 1.0
+        capsule = x.__dlpack__()
+    buffer = open_capsule(x, capsule, figures)
     dtype, shape, strides, offset = figures
     none = (0,) * len(shape)
     made.descriptor = make_descriptor(dtype, "c", None, shape, strides, None, offset, none, none, ())

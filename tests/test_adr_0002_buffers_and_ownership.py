@@ -743,6 +743,44 @@ def test_d9_views(d, data):
             x.reshape(new_shape, copy=False)
 
 
+class Tensor:
+    """What torch's tensors of bfloat16 are: NumPy cannot read them, DLPack hands them over."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_d2_what_numpy_cannot_read_comes_by_dlpack():
+    """D2: what NumPy cannot read and DLPack hands over is wrapped by its capsule, zero-copy: wherever an array is taken."""
+    base = nd.create((1, 4, 4, 2), dtype="bfloat16", paddings=(0, 0, 2, 0))
+    base[...] = numbered(base.shape).astype(np.float32)
+    given = Tensor(base)
+    x = nd.asarray(given)
+    assert (x.dtype, x.strides[1:]) == (base.dtype, base.strides[1:])
+    assert x.data_ptr() == base.data_ptr()
+    assert nd.array(given).data_ptr() != base.data_ptr()
+    assert nd.asarray(given, dtype="float32").tolist() == base.tolist() == nd.reorder(given, "abcd").tolist()
+    weights = nd.ones((3, 3, 2, 1), "bfloat16")
+    assert nd.depthwise_conv2d(given, weights).tolist() == nd.depthwise_conv2d(base, weights).tolist()
+    x[0, 0, 0, 0] = 9
+    assert base[0, 0, 0, 0] == 9
+    # What DLPack does not hand over either is an error in the words of the producer.
+    for refused in (base[:, ::-1], nd.reorder(base, "aBcd4b")):
+        with pytest.raises(TypeError, match="ScalarType"):
+            nd.asarray(Tensor(refused))
+    with pytest.raises(UnsupportedLayoutError, match="exports no buffer to share"):
+        nd.asarray(given, copy=False)
+
+
 def test_d2_one_run_in_any_order():
     """D2: any object that exports one contiguous run of bytes, whichever axis of it is the fastest."""
     for values in (np.arange(12, dtype=np.float32).reshape(3, 4, order="F"), nd.arange(12).reshape(3, 4).T.copy()):

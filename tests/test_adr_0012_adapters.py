@@ -70,6 +70,23 @@ def test_d8_torch(d):
     assert torch.equal(twin, tensor)
 
 
+def test_d8_blocked_arrays_are_copied():
+    """D8: `copy=True` of a blocked array is a dense tensor; a tensor of bfloat16 is taken wherever an array is."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    for dtype in ("float32", "bfloat16", "int8"):
+        x = numbered(ShapeDescriptor.from_tag((2, 17, 3, 2), "nChw8c", dtype, (0, 0, 2, 0), (0, 0, 1, 0)))
+        tensor = to_torch(x, copy=True)
+        assert tensor.is_contiguous()
+        assert tensor.tolist() == x.tolist()
+        x[...] = 0
+        assert tensor.any()
+    for tensor in (torch.arange(24, dtype=torch.bfloat16).reshape(2, 3, 4).permute(2, 0, 1), torch.zeros(0, 3, dtype=torch.bfloat16)):
+        x = nd.asarray(tensor)
+        assert (x.dtype.name, x.shape, x.tolist()) == ("bfloat16", tuple(tensor.shape), tensor.tolist())
+        assert not x.size or x.data_ptr() == tensor.data_ptr()
+        assert nd.reorder(tensor, "a" + "bc"[: tensor.ndim - 1]).tolist() == tensor.tolist()
+
+
 def test_d8_torch_refused():
     """D8: what torch does not hand over (tensors that need a gradient, are sparse, conjugate, elsewhere) is refused in its words."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -83,6 +100,16 @@ def test_d8_torch_refused():
     ):
         with pytest.raises(UnsupportedLayoutError, match=words):
             from_torch(tensor)
+    for dtype, words in (
+        ("complex64", r"torch\.complex64.*view_as_real"), ("complex128", "torch.complex128"), ("float8_e4m3fn", "torch.float8_e4m3fn"),
+    ):  # fmt: skip
+        with pytest.raises(nd.DTypeError, match=f"{words}.*it must be one of float32, float64") as refused:
+            from_torch(torch.zeros(3, dtype=getattr(torch, dtype)))
+        assert ("view_as_real" in str(refused.value)) == dtype.startswith("complex")
+    for asks in (nd.asarray, nd.array):
+        for tensor, words in ((torch.zeros(3, dtype=torch.float8_e4m3fn), "float8"), (torch.zeros(3, 3, dtype=torch.bfloat16).to_sparse(), "to_dense")):
+            with pytest.raises(TypeError, match=f"(?i){words}"):
+                asks(tensor)
     for x in (nd.zeros((4,))[::-1], numbered(ShapeDescriptor.from_tag((1, 8, 2, 2), "nChw8c"))):
         with pytest.raises(UnsupportedLayoutError):
             to_torch(x)

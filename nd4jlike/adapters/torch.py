@@ -20,7 +20,8 @@ def to_torch(x: NdArray, *, copy: bool = False) -> Any:
     x : NdArray
         The array.
     copy : bool
-        False: the tensor is on the memory of `x`, with its strides: channels last stays channels last, padding is left out.
+        False: the tensor is on the memory of `x`, with its strides: channels last stays channels last, padding is left out. True: it is on
+        memory of its own, laid out as `x` is, but for blocked arrays, which torch has no strides for: these become dense tensors, in c order.
 
     Returns
     -------
@@ -30,7 +31,7 @@ def to_torch(x: NdArray, *, copy: bool = False) -> Any:
     Raises
     ------
     UnsupportedLayoutError
-        For blocked arrays (take ``x.exploded()``), and without `copy` for negative strides and read-only arrays.
+        Without `copy` for blocked arrays (``x.exploded()`` shows their cells), negative strides and read-only arrays.
     DTypeError
         For an element type that torch does not have.
     MissingLibraryError
@@ -48,7 +49,7 @@ def to_torch(x: NdArray, *, copy: bool = False) -> Any:
     if not isinstance(x, NdArray):
         raise UnsupportedLayoutError(f"to_torch takes an NdArray, not a {type(x).__name__}: nd4jlike.asarray wraps others")
     try:
-        return torch.from_dlpack(x.copy() if copy else x)
+        return torch.from_dlpack((x.reshape(x.shape, copy=True) if x.descriptor.inner_blocks else x.copy()) if copy else x)
     except Nd4jLikeError:
         raise
     except (BufferError, RuntimeError, ValueError) as error:
@@ -75,6 +76,8 @@ def from_torch(tensor: Any, *, copy: bool = False) -> NdArray:
     UnsupportedLayoutError
         For what is no tensor, and for tensors that are elsewhere, sparse, quantized, conjugate, negated (take ``tensor.resolve_neg()``),
         or need a gradient (take ``tensor.detach()``).
+    DTypeError
+        For complex tensors (take ``torch.view_as_real(tensor)``) and others of an element type that arrays do not have.
     MissingLibraryError
         Without torch.
 
@@ -91,6 +94,9 @@ def from_torch(tensor: Any, *, copy: bool = False) -> NdArray:
         raise UnsupportedLayoutError("torch negates this tensor when it is read, which a layout cannot say: take tensor.resolve_neg()")
     try:
         return from_dlpack(tensor, copy=copy)
+    except DTypeError as error:
+        parts = ", torch.view_as_real(tensor) has the real and imaginary parts" if tensor.is_complex() else ""
+        raise DTypeError(f"no array can be made of a tensor of {tensor.dtype}{parts}: {error}") from error
     except Nd4jLikeError:
         raise
     except (BufferError, RuntimeError, ValueError) as error:
