@@ -320,11 +320,12 @@ def test_d5_what_contributes_to_no_address():
 
 @given(st.data())
 def test_d6_there_and_back(data):
-    """D6: `to_descriptor` is its inverse but for paddings, which the library does not know."""
+    """D6: `to_descriptor` is its inverse but for paddings and the order of axes of equal strides, which the library does not know."""
     d = data.draw(descriptors.filter(lambda d: d.rank > 0 and codes(d.dtype).onednn and 1 not in d.shape))
     back = MemoryDesc.from_descriptor(d).to_descriptor()
     blocks = tuple(block for block in d.inner_blocks if block[1] > 1)
-    assert back == ShapeDescriptor(d.dtype, "c", d.shape, d.strides, offset=d.offset, axes=d.axes, inner_blocks=blocks)
+    axes = d.axes if len(set(d.strides)) == d.rank else back.axes
+    assert back == ShapeDescriptor(d.dtype, "c", d.shape, d.strides, offset=d.offset, axes=axes, inner_blocks=blocks)
     assert MemoryDesc.from_descriptor(back) == MemoryDesc.from_descriptor(d)
 
 
