@@ -2,6 +2,9 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
 
 import nd4jlike as nd
 
@@ -21,15 +24,27 @@ def test_there_are_two_commands():
     assert "pytest" in tests
 
 
-def test_the_example_prints_what_it_says(capsys):
-    """Each `print` of the example ends in a comment that starts with what it prints, or says what that is about."""
-    (example,) = blocks("python")
-    exec(compile(example, "README.md", "exec"), {})
+def test_the_examples_print_what_they_say(capsys, tmp_path, monkeypatch):
+    """Each `print` of the examples ends in a comment that starts with what it prints, or says what that is about."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for example in blocks("python"):
+        exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
-    comments = [line.partition("# ")[2] for line in example.splitlines() if line.startswith("print(")]
-    assert len(printed) == len(comments) == 3
+    comments = [line.partition("# ")[2] for line in "".join(blocks("python")).splitlines() if line.startswith("print(")]
+    assert len(printed) == len(comments) == 5
     assert printed[0].startswith("ShapeDescriptor.")
     assert printed[1:] == comments[1:]
+    layer = depthwise_layer()
+    calls = []
+    names["my_library"] = SimpleNamespace(depthwise=lambda *arguments: calls.append(arguments))
+    assert names["depthwise"](nd.zeros((1, 4, 5, 3), "int8"), layer).shape == (1, 4, 5, 3)
+    assert calls[0][3:] == (1, 4, 5, 3, 1, 1)
+
+
+def depthwise_layer():
+    """Make what the function of the example asks of a layer."""
+    return SimpleNamespace(output_shape=(1, 4, 5, 3), dtype="int8", weights=np.ones((3, 3, 3, 1), np.int8), stride=(1, 1))
 
 
 def test_the_drawn_layouts():
