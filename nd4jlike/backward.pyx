@@ -35,6 +35,8 @@ cdef enum:
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
     # Multiply-adds that are worth another thread.
     WORK_PER_THREAD = 1 << 20
+    # Pixels of the result from which zeros between those of the gradient cost less than phases.
+    SPREAD_PIXELS = 8192
     # What all phases read and write before the next rows: it stays in a second-level cache.
     BAND_BYTES = 256 << 10
     CELL = 4
@@ -293,10 +295,13 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
         if sums_bias is not by_bias:
             by_bias[...] = sums_bias
     if "input" in needs and layout.layout.length:
+        walk = call.walk
+        if call.spread is not None and pixels.descriptor.layout.strides[call.axes[3]] == 1 and np.isfinite(weights).all():
+            source, walk = spread_out(source, call), call.spread
         with cython.critical_section(call):
             back = call.back
-        if back is None or back.result != pixels.descriptor:
-            back = back_to(pixels.descriptor, source.descriptor, call)
+        if back is None or back.result != pixels.descriptor or back.walk is not walk:
+            back = back_to(pixels.descriptor, source.descriptor, call, walk)
             with cython.critical_section(call):
                 call.back = back
         if not (weights_format == "HWCM" and weights.flags.c_contiguous):
@@ -323,6 +328,8 @@ cdef class _Call:
     cdef const GradientTable *table
     # Keeps the tables alive.
     cdef tuple capsules
+    # The walk by steps of 1 over a gradient with zeros between its pixels, where that is faster than phases; else None.
+    cdef object spread
     # For the last layout that the gradient by the input had.
     cdef _Back back
 
@@ -358,7 +365,33 @@ cdef _Call checked(tuple key, object weights):
     gradients = dispatch.load("gradients", isa or None)
     call.table = <const GradientTable *> PyCapsule_GetPointer(gradients, "nd4jlike.kernels.GradientTable")
     call.capsules = convolutions, gradients
+    call.spread = spread_walk(filters.shape, stride, dilation, call, x.shape[call.axes[3]])
     return call
+
+
+cdef object spread_walk(tuple filters, tuple stride, tuple dilation, _Call call, Py_ssize_t channels):
+    """Where a few channels share vectors by steps of 1 (ADR 0004), and not in the phases of a stride: the walk over a gradient of zeros but for its pixels."""
+    cdef Py_ssize_t lanes = call.convolutions.families[FLOAT32].lanes
+    cdef tuple size = (call.shapes[0][call.axes[1]], call.shapes[0][call.axes[2]])
+    if stride not in ((1, 2), (2, 1), (2, 2)) or filters != (3, 3, channels) or not 1 < channels <= lanes // 4 or size[0] * size[1] < SPREAD_PIXELS:
+        return None
+    sides = []
+    for i in range(2):
+        reach = (filters[i] - 1) * dilation[i]
+        extent = max((call.walk.out[i] - 1) * stride[i] + 1, size[i] + call.walk.before[i] - reach)
+        sides.append((call.walk.before[i], extent + reach - size[i] - call.walk.before[i]))
+    return walk_of(geometry.Window(filters[:2], (1, 1), dilation, tuple(sides)), size)
+
+
+cdef NdArray spread_out(NdArray grad, _Call call):
+    """A gradient with zeros between its pixels, channels side by side."""
+    cdef int n, h, w, c
+    n, h, w, c = call.axes
+    figures = dict(zip(call.axes, (grad.shape[n], *call.spread.out, grad.shape[c])))
+    made = NdArray(from_tag(tuple([figures[axis] for axis in range(4)]), letters(call.axes), SINGLE))
+    steps = {h: call.walk.stride[0], w: call.walk.stride[1]}
+    made[tuple([slice(0, (grad.shape[axis] - 1) * steps.get(axis, 1) + 1, steps.get(axis, 1)) for axis in range(4)])] = grad
+    return made
 
 
 cdef object walk_of(object window, tuple size):
@@ -372,6 +405,7 @@ cdef class _Back:
     """The gradient by the input in one layout, all but its memory."""
     cdef ByInput job
     cdef ShapeDescriptor result
+    cdef object walk
     # Keeps the tables of kernels alive.
     cdef tuple capsules
     cdef Buffer phases
@@ -381,16 +415,15 @@ cdef class _Back:
     cdef Py_ssize_t packed_bytes, taps_bytes
 
 
-cdef _Back back_to(ShapeDescriptor result, ShapeDescriptor grad, _Call call):
+cdef _Back back_to(ShapeDescriptor result, ShapeDescriptor grad, _Call call, object walk):
     """Decide about all phases."""
     cdef _Back back = _Back.__new__(_Back)
     cdef ByInput *job = &back.job
     cdef Phase *phase
     cdef Problem *problem
-    cdef object walk = call.walk
     cdef Py_ssize_t steps_across = walk.stride[1], row, i, axis, widest = 0
     back.kernel_height, back.kernel_width, back.count = call.filters
-    back.result, back.capsules, back.length = result, call.capsules, grad.layout.length
+    back.result, back.walk, back.capsules, back.length = result, walk, call.capsules, grad.layout.length
     job.family, job.table = <const Family *> &call.convolutions.families[FLOAT32], call.table
     job.batch, job.height, job.width, job.channels = [result.shape[axis] for axis in call.axes]
     job.multiplier = back.count // job.channels

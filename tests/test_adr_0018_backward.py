@@ -409,3 +409,25 @@ def test_d1_phases_visit_each_tap_of_each_pixel_once():
                     found.append((phase.first + u * stride, i + phase.skip, tap))
         want = [(r, i, a) for i in range(out) for a in range(kernel) for r in [i * stride - before + a * dilation] if 0 <= r < size]
         assert sorted(found) == sorted(want)
+
+
+@every_isa
+@pytest.mark.parametrize("stride", [(2, 2), (1, 2), (2, 1)])
+def test_d8_large_images_of_a_few_channels(isa, stride):
+    """D8: within `(taps*M + 2) * 2**-23 * sum |grad*w|`; D3: no value that is not finite reaches a gradient that its own sum does not contain."""
+    for place, (channels, dilation) in enumerate(itertools.product((2, 3, 4), ((1, 1), (2, 3)))):
+        size = (90 + place % 3, 93 + place)
+        for padding in (same(size, (3, 3), stride, dilation), NONE, ((5, 0), (1, 7))):
+            steps = {"stride": stride, "dilation": dilation, "padding": padding}
+            grad, x, weights = layer(size, channels, 1, (3, 3), batch=2, **steps)
+            grad, x = guarded_array(grad, SIDES[place % 2]), guarded_array(x, SIDES[place % 2])
+            got = nd.depthwise_conv2d_backward(grad, x, weights, needs="input", isa=isa, **steps)
+            assert_close(got, grad, x, weights, **steps)
+            shared = nd.depthwise_conv2d_backward(grad, x, weights, needs="input", isa=isa, threads=3, **steps)
+            assert got.input.tobytes() == shared.input.tobytes()
+            turned = grad.transpose(0, 3, 1, 2).copy()
+            planes = nd.depthwise_conv2d_backward(turned, x.transpose(0, 3, 1, 2), weights, needs="input", data_format="NCHW", isa=isa, **steps)
+            np.testing.assert_allclose(planes.input.transpose(0, 2, 3, 1), got.input, rtol=1e-5, atol=1e-5)
+            weights[1, 1] = np.inf
+            infinite = np.asarray(nd.depthwise_conv2d_backward(np.ones_like(grad), x, weights, needs="input", isa=isa, **steps).input)
+            assert not np.isnan(infinite).any()
