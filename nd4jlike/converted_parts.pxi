@@ -128,7 +128,7 @@ cdef void convert_part(const MoveTable *table, const Layout *source_layout, cons
         zero_tails = zero_tails and (whole.end[axis] == box.end[axis] or box.end[axis] == layout.shape[axis])
     if zero_tails:
         # What becomes zero.
-        fill_with(&zeros, <unsigned char> change.zero_point if change.conversion == FROM_CODES else 0, layout.itemsize)
+        fill_with(&zeros, <unsigned int> change.zero_point, layout.itemsize)
         move_box(table, source_layout, source, &layout, scratch, box, &zeros, 0, NULL)
         move_box(table, &layout, scratch, target_layout, target, &whole, NULL, bytes, change)
     else:

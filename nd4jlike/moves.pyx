@@ -10,7 +10,7 @@ from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from nd4jlike.descriptor cimport MAX_BLOCKS, MAX_RANK, Layout, axis_offset, block_product
-from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, FROM_CODES, RUNS_AT_ONCE, MoveTable, Patch, Runs
+from nd4jlike.kernels.patch cimport FILL_BYTES, FILLED_COLUMNS, RUNS_AT_ONCE, MoveTable, Patch, Runs
 
 from nd4jlike.kernels import dispatch
 

@@ -3,7 +3,7 @@
 cimport cython
 
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor, axis_offset, block_product
-from nd4jlike.kernels.patch cimport FROM_BRAIN, FROM_CODES, FROM_HALF, TO_BRAIN, TO_CODES, TO_HALF, MoveTable
+from nd4jlike.kernels.patch cimport FROM_UNSIGNED, TO_CODES, TO_SHORTS, TO_UNSIGNED, MoveTable
 from nd4jlike.moves cimport PLANNED_NESTS, Box, Change, Fill, Plan, all_of, fill_with, follow, kernels, kernels_of, move, plan_all, round_up
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, element_bits, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
@@ -33,10 +33,8 @@ cdef Fill zeros
 # The last calls, by the addresses of their layouts: most are like one of the calls before.
 cdef frozenset FIXED = frozenset((type(None), int, float))
 cdef list calls = [None] * CACHED_CALLS
-cdef dict CONVERSIONS = {
-    ("float32", "float16"): TO_HALF, ("float16", "float32"): FROM_HALF, ("float32", "bfloat16"): TO_BRAIN, ("bfloat16", "float32"): FROM_BRAIN,
-    ("float32", "int8"): TO_CODES, ("int8", "float32"): FROM_CODES,
-}
+# What float32 becomes, and becomes float32, in the order of the conversions.
+cdef tuple NARROWER = ("float16", "bfloat16", "int8", "uint8", "int16")
 
 
 def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, zero_point=None, padding_value=None, threads=1, isa=None):
@@ -54,13 +52,13 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     dtype : dtype, optional
         Element type of the result for a tag. Default: that of `x`, or of `out`. A descriptor has its own.
     scale : float, optional
-        Step of int8 codes; only for conversions between float32 and int8, which need it.
+        Step of codes; only for conversions between float32 and int8, uint8 or int16, which need it.
     zero_point : int, optional
         Code of the number 0; default 0. ``code = round(number / scale) + zero_point``, halves to even, saturated; NaN becomes
         the zero point. ``number = (code - zero_point) * scale``.
     padding_value : scalar, optional
         What padding holds afterwards: all of it in a new array; in `out` the tails of blocks that hold elements, and nothing
-        else. Default: what `fill_padding` wrote to `out`, or it was made with, else the zero point of int8 codes that are made here, else 0.
+        else. Default: what `fill_padding` wrote to `out`, or it was made with, else the zero point of codes that are made here, else 0.
     threads : int, optional
         How many threads may share the work; small arrays stay on one.
     isa : str, optional
@@ -78,7 +76,7 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
         is read-only or overlaps `x`; for a scale or zero point that is no such thing.
     DTypeError
         For an `out` of another element type than asked for, and for conversions other than float32 to and from float16,
-        bfloat16 and int8.
+        bfloat16, int8, uint8 and int16.
 
     Examples
     --------
@@ -193,7 +191,7 @@ cdef _Call planned(ShapeDescriptor x, ShapeDescriptor out, object layout, object
     else:
         call.target = from_tag(x.shape, layout, element) if wanted is None else wanted
     call.fill_value = padding_value
-    if padding_value is None and call.change.conversion == TO_CODES:
+    if padding_value is None and not call.change.conversion & 1:  # to something narrower
         call.fill_value = call.change.zero_point
     call.bits = 0 if call.fill_value is None else element_bits(element, call.fill_value)
     call.x, call.out, call.layout, call.dtype = x, out, layout, dtype
@@ -248,25 +246,28 @@ cdef void move_blocks(const void *context, Py_ssize_t begin, Py_ssize_t end, int
 cdef int conversion_of(object source, object target) except -2:
     if source is target or source == target:
         return -1
-    kind = CONVERSIONS.get((str(source), str(target)))
-    if kind is None:
-        raise DTypeError(f"a reorder converts between float32 and one of float16, bfloat16, int8, not from {source} to {target}; astype converts others")
-    return kind
+    cdef bint widens = target == "float32"
+    narrower = str(source if widens else target)
+    if narrower not in NARROWER or not (widens or source == "float32"):
+        raise DTypeError(f"a reorder converts between float32 and one of {', '.join(NARROWER)}, not from {source} to {target}; astype converts others")
+    return 2 * NARROWER.index(narrower) + widens
 
 
 cdef int read_quantization(Change *change, object scale, object zero_point) except -1:
-    """Step and zero point of int8 codes, given where there are some and nowhere else."""
+    """Step and zero point of codes, given where there are some and nowhere else."""
+    cdef int least = 0 if change.conversion in (TO_UNSIGNED, FROM_UNSIGNED) else -128 if change.conversion < TO_SHORTS else -32768
     change.scale, change.zero_point = 1, 0
-    if change.conversion != TO_CODES and change.conversion != FROM_CODES:
+    if change.conversion < TO_CODES:
         if scale is not None or zero_point is not None:
-            raise LayoutError(f"scale and zero_point belong to conversions between float32 and int8: scale={scale!r}, zero_point={zero_point!r}")
+            raise LayoutError(f"scale and zero_point belong to conversions between float32 and codes: scale={scale!r}, zero_point={zero_point!r}")
         return 0
     step = number("scale", scale, float) if scale is not None else 0.0
     if not 0 < step < LARGEST_FLOAT or <float> step == 0:
-        raise LayoutError(f"int8 codes need a scale, a positive float32 number: scale={scale!r}")
+        raise LayoutError(f"codes need a scale, a positive float32 number: scale={scale!r}")
     zero = 0 if zero_point is None else number("zero_point", zero_point, operator.index)
-    if not -128 <= zero <= 127:
-        raise LayoutError(f"zero_point is an int8 code, -128 to 127: {zero}")
+    most = least + (255 if change.conversion < TO_SHORTS else 65535)
+    if not least <= zero <= most:
+        raise LayoutError(f"zero_point is an {NARROWER[change.conversion // 2]} code, {least} to {most}: {zero}")
     change.scale, change.zero_point = step, zero
     return 0
 

@@ -23,8 +23,9 @@ from strategies import DTYPES, descriptors, keys_of, shapes, tagged_descriptors,
 ISAS = dispatch.available()
 every_isa = pytest.mark.parametrize("isa", ISAS)
 isas = st.sampled_from(ISAS)
-# What float32 is converted to and from, integers to themselves.
-CONVERSIONS = {"float16": {}, "bfloat16": {}, "int8": {"scale": 1}}
+# What float32 is converted to and from, integers to themselves, but for the zero point.
+CONVERSIONS = {"float16": {}, "bfloat16": {}, "int8": {"scale": 1}, "uint8": {"scale": 1, "zero_point": 128}, "int16": {"scale": 1, "zero_point": -300}}
+CODES = [name for name, options in CONVERSIONS.items() if options]
 
 
 @contextmanager
@@ -70,6 +71,11 @@ def noise(descriptor, seed=0):
     raw = np.frombuffer(x.buffer, np.uint8)
     raw[:] = np.random.default_rng(seed).integers(0, 256, raw.size, np.uint8)
     return x
+
+
+def held(numbers, dtype):
+    """Give what elements of a type hold for these numbers, by CONVERSIONS."""
+    return numbers + CONVERSIONS.get(str(dtype), {}).get("zero_point", 0)
 
 
 def pattern(value, dtype):
@@ -480,7 +486,7 @@ def test_d6_bfloat16(isa):
 
 def test_d6_what_is_refused():
     """D6: all else is refused."""
-    for one, other in (("float32", "int16"), ("float16", "bfloat16"), ("float64", "float32"), ("int8", "float16"), ("int8", "uint8")):
+    for one, other in (("float32", "int32"), ("float16", "bfloat16"), ("float64", "float32"), ("int8", "float16"), ("int8", "uint8"), ("int16", "int8")):
         with pytest.raises(nd.DTypeError, match=f"not from {one} to {other}; astype"):
             nd.reorder(nd.zeros((2, 3), one), "ab", dtype=other)
 
@@ -508,56 +514,70 @@ def test_d6_what_is_refused():
         (3e27, 0),
     ],
 )
+@pytest.mark.parametrize("dtype", CODES)
 @every_isa
-def test_d7_codes(isa, scale, zero):
+def test_d7_codes(isa, dtype, scale, zero):
     """D7: `round(x / scale) + zero_point`, computed in float32, halves to even, saturated; NaN gives the zero point; and back."""
-    step = np.float32(scale)
-    halves = (np.arange(-600, 600) / 2 * float(step)).astype(np.float32).view(np.int32)
-    values = np.concatenate([hard_floats(), *((halves + near).view(np.float32) for near in range(-3, 4))])
-    with np.errstate(all="ignore"):
-        steps = np.where(np.isnan(values), np.float32(0), np.rint(values / step))
-    steps = np.where(np.isnan(steps), 0, steps)
-    expected = np.clip(np.clip(steps, -1000, 1000) + zero, -128, 127).astype(np.int8)
-    options = {"scale": scale, "zero_point": zero, "isa": isa}
-    np.testing.assert_array_equal(nd.reorder(values, "a", dtype="int8", **options).to_numpy(), expected)
-    codes = np.arange(-128, 128).astype(np.int8)
-    expected = (codes.astype(np.float32) - zero) * step
-    np.testing.assert_array_equal(nd.reorder(codes, "a", dtype="float32", **options).to_numpy(), expected)
+    step, limits = np.float32(scale), np.iinfo(dtype)
+    # The same place among the codes of each type.
+    for zero_point in {zero, limits.min + zero + 128, limits.max + zero - 127} if dtype != "int8" else {zero}:
+        if not limits.min <= zero_point <= limits.max:
+            continue
+        halves = (np.arange(-600, 600) / 2 * float(step)).astype(np.float32)
+        ends = ((np.array([limits.min, limits.max])[:, None] - zero_point + np.arange(-8, 9) / 2) * float(step)).astype(np.float32).ravel()
+        around = np.concatenate([halves, ends[np.isfinite(ends)]]).view(np.int32)
+        values = np.concatenate([hard_floats(), *((around + near).view(np.float32) for near in range(-3, 4))])
+        with np.errstate(all="ignore"):
+            steps = np.where(np.isnan(values), np.float32(0), np.rint(values / step))
+        steps = np.where(np.isnan(steps), 0, steps)
+        expected = np.clip(np.clip(steps, -1000000, 1000000) + zero_point, limits.min, limits.max).astype(dtype)
+        options = {"scale": scale, "zero_point": zero_point, "isa": isa}
+        np.testing.assert_array_equal(nd.reorder(values, "a", dtype=dtype, **options).to_numpy(), expected)
+        codes = np.arange(limits.min, limits.max + 1).astype(dtype)
+        with np.errstate(all="ignore"):
+            expected = (codes.astype(np.float32) - np.float32(zero_point)) * step
+        np.testing.assert_array_equal(nd.reorder(codes, "a", dtype="float32", **options).to_numpy(), expected)
 
 
-@given(pairs(), st.sampled_from(["float16", "bfloat16", "int8"]), st.booleans(), isas, st.sampled_from(((1 << 20, 1 << 26), (1, 1))))
+@given(pairs(), st.sampled_from([*CONVERSIONS]), st.booleans(), isas, st.sampled_from(((1 << 20, 1 << 26), (1, 1))))
 def test_d7_conversions_between_any_layouts(pair, narrow, widen, isa, machine):
-    """D7: to int8, and padding and tails by default; D6 between any layouts."""
+    """D7: to int8, uint8 and int16, and padding and tails by default; D6 between any layouts."""
     names = (narrow, "float32") if widen else ("float32", narrow)
     source, target = (d.astype(name) for d, name in zip(pair, names, strict=True))
-    options = {"scale": 0.25, "zero_point": -3} if narrow == "int8" else {}
+    options = {"scale": 0.25, "zero_point": 103} if narrow in CODES else {}
     # Numbers that every type here holds.
     numbers = np.random.default_rng(0).integers(-20, 20, source.shape).astype(np.float32) / 4
     x = nd.NdArray(source)
     x.fill_padding(0)
-    x[...] = numbers if names[0] != "int8" else (numbers * 4 - 3).astype(np.int8)
+    x[...] = numbers if names[0] not in CODES else (numbers * 4 + 103).astype(names[0])
     with caches(*machine):
         y = nd.reorder(x, target, isa=isa, **options)
-    assert y.check_padding(-3 if names[1] == "int8" else 0)
+    assert y.check_padding(103 if names[1] in CODES else 0)
     got = y.to_numpy().astype(np.float32)
-    np.testing.assert_array_equal(got, numbers if names[1] != "int8" else numbers * 4 - 3)
+    np.testing.assert_array_equal(got, numbers if names[1] not in CODES else numbers * 4 + 103)
 
 
 def test_d7_the_zero_point_is_the_padding():
     """D7: NaN gives the zero point, and so do padding and tails by default."""
-    y = nd.reorder(np.full((1, 3, 2), np.nan, np.float32), "aBc4b", dtype="int8", scale=1, zero_point=-5)
-    assert (np.frombuffer(y.buffer, np.int8) == -5).all()
+    for dtype, zero in (("int8", -5), ("uint8", 200), ("int16", -5000)):
+        y = nd.reorder(np.full((1, 3, 2), np.nan, np.float32), "aBc4b", dtype=dtype, scale=1, zero_point=zero)
+        assert (np.frombuffer(y.buffer, dtype) == zero).all()
+        assert not y.buffer.shared or y.check_padding(zero)
 
 
 def test_d7_scale_and_zero_point_are_checked():
-    """D7: scale is a positive float32 number and zero_point a code, given for int8 and for nothing else."""
+    """D7: scale is a positive float32 number and zero_point a code, given for codes and for nothing else."""
     x = np.zeros(3, np.float32)
-    for scale in (None, 0, -1, float("nan"), float("inf"), 1e39, 1e-50, "1x"):
-        with pytest.raises(nd.LayoutError, match="scale"):
-            nd.reorder(x, "a", dtype="int8", scale=scale)
-    for zero in (128, -129, 0.5, "a"):
-        with pytest.raises(nd.LayoutError, match="zero_point"):
-            nd.reorder(x, "a", dtype="int8", scale=1, zero_point=zero)
+    for dtype in CODES:
+        for scale in (None, 0, -1, float("nan"), float("inf"), 1e39, 1e-50, "1x"):
+            with pytest.raises(nd.LayoutError, match="scale"):
+                nd.reorder(x, "a", dtype=dtype, scale=scale)
+        limits = np.iinfo(dtype)
+        for zero in (limits.max + 1, limits.min - 1, 0.5, "a"):
+            with pytest.raises(nd.LayoutError, match=f"zero_point .*{dtype} code, {limits.min} to {limits.max}: |zero_point must be a number"):
+                nd.reorder(x, "a", dtype=dtype, scale=1, zero_point=zero)
+            with pytest.raises(nd.LayoutError, match="zero_point"):
+                nd.reorder(np.zeros(3, dtype), "a", dtype="float32", scale=1, zero_point=zero)
     for options in ({"scale": 1}, {"zero_point": 0}):
         with pytest.raises(nd.LayoutError, match="belong to conversions"):
             nd.reorder(x, "a", **options)
@@ -594,6 +614,7 @@ def test_d8_conversions_stay_inside(isa, side):
             back = nd.NdArray(nd.ShapeDescriptor("float32", "c", (count,)), guarded(count * 4, side))
             with caches(near, near):
                 nd.reorder(guarded_array(values, side), "a", out=out, isa=isa, **options)
+                assert (out.to_numpy().astype(np.float32) == held(values, narrow)).all()
                 assert (nd.reorder(out, "a", out=back, isa=isa, **options).to_numpy() == values).all()
 
 
@@ -605,7 +626,7 @@ def test_d8_conversions_of_rows_stay_inside(isa, side):
         values = (np.arange(rows * (run + 3), dtype=np.float32) % 251 - 125).reshape(rows, run + 3)
         for narrow, options in CONVERSIONS.items():
             for one, other in (("float32", narrow), (narrow, "float32")):
-                source = guarded_array(values.astype("float32" if one == "bfloat16" else one), side)
+                source = guarded_array(held(values, one).astype("float32" if one == "bfloat16" else one), side)
                 if one == "bfloat16":
                     source = nd.reorder(source, "ab", dtype=one)
                 layout = nd.ShapeDescriptor.from_tag((rows, run), "ab", other, (0, 2))
@@ -615,7 +636,7 @@ def test_d8_conversions_of_rows_stay_inside(isa, side):
                     nd.reorder(source[:, 2 : run + 2], "ab", out=out, isa=isa, **options)
                 cells = words(out).reshape(rows, run + 2)
                 assert (cells[:, run:] == int.from_bytes(b"\x63" * layout.itemsize)).all()
-                assert (out.to_numpy().astype(np.float32) == values[:, 2 : run + 2]).all(), (run, rows, one, other)
+                assert (out.to_numpy().astype(np.float32) == held(values, other)[:, 2 : run + 2]).all(), (run, rows, one, other)
 
 
 @pytest.mark.parametrize("machine", [(1 << 18, 1 << 30), (1 << 18, 1)])
@@ -629,7 +650,7 @@ def test_d7_conversions_beyond_their_scratch(isa, machine):
                 with caches(*machine):
                     x = nd.reorder(nd.reorder(numbers, tags_[0]), tags_[1], dtype=narrow, padding_value=3, isa=isa, **options)
                     y = nd.reorder(nd.reorder(x, tags_[0]), tags_[1], dtype="float32", padding_value=5, isa=isa, **options)
-                assert (x.to_numpy().astype(np.float32) == numbers).all(), (shape, tags_, narrow)
+                assert (x.to_numpy().astype(np.float32) == held(numbers, narrow)).all(), (shape, tags_, narrow)
                 assert (y.to_numpy() == numbers).all(), (shape, tags_, narrow)
                 assert x.check_padding(3)
                 assert y.check_padding(5)
@@ -644,8 +665,9 @@ def test_d8_threads_give_the_same_bits(shape):
         for threads in (2, 3, 7):
             together = nd.reorder(x, tag, threads=threads)
             assert (words(together) == words(alone)).all()
-    narrow = nd.reorder(x.astype(np.float32), "abcd"[: len(shape)], dtype="int8", scale=1, threads=3)
-    assert (narrow.to_numpy() == x).all()
+    for dtype in CODES:
+        narrow = nd.reorder(x.astype(np.float32), "abcd"[: len(shape)], dtype=dtype, **CONVERSIONS[dtype], threads=3)
+        assert (narrow.to_numpy() == held(x, dtype)).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -746,8 +768,8 @@ def test_d11_arguments_that_change():
         assert nd.reorder(x, "ba", isa=isa).to_numpy().sum() == 6
     with pytest.raises(nd.LayoutError, match="threads"):
         nd.reorder(x, "ba", threads=0)
-    for dtype in ("float16", None, "bfloat16", "int8"):
-        assert nd.reorder(x, "ba", dtype=dtype, **({"scale": 1} if dtype == "int8" else {})).dtype == dtypes.dtype(dtype or "float32")
+    for dtype in ("float16", None, *CONVERSIONS):
+        assert nd.reorder(x, "ba", dtype=dtype, **CONVERSIONS.get(dtype, {})).dtype == dtypes.dtype(dtype or "float32")
 
 
 def test_d1_empty_and_scalar():
@@ -789,6 +811,7 @@ def test_d4_tails_where_blocks_cut_each_other(tags_):
         out = noise(nd.ShapeDescriptor.from_tag(source.shape, tags_[1], "float32", (7, 9, 7)))
         expected = words(out).copy()
         expected[offsets(out.descriptor, whole_blocks(out.descriptor))] = 0
-        expected[offsets(out.descriptor)] = source.to_numpy().astype(np.float32).view(np.uint32).ravel()
+        numbers = source.to_numpy().astype(np.float32) - np.float32(held(0, narrow))
+        expected[offsets(out.descriptor)] = numbers.view(np.uint32).ravel()
         nd.reorder(source, out.descriptor, out=out, **options)
         np.testing.assert_array_equal(words(out), expected)

@@ -1,4 +1,4 @@
-/* The words of a converting reorder: float32 to and from int8, and to bfloat16, some vectors together (ADR 0004, 0009). */
+/* The words of a converting reorder: float32 to and from codes, and to bfloat16, some vectors together (ADR 0004, 0009). */
 #ifndef ND4JLIKE_CONVERSIONS_H
 #define ND4JLIKE_CONVERSIONS_H
 
@@ -23,8 +23,9 @@ static __attribute__((noinline, unused)) void steps_of_any(const float *source, 
     steps[1] = pack_i32(whole[2], whole[3]);
 }
 
-/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `inverse` is one over the scale, `order` is order_of(1). */
-WORD vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order)
+/* Four vectors to one of codes: round(number / scale) + zero_point, saturated; NaN counts as 0. `inverse` is one over the scale, `order` is order_of(1),
+ * `flip` the bits that codes have otherwise: the upper one where they are unsigned and `zero_point` is 128 less. */
+WORD vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order, vbytes flip)
 {
     vi32 whole[QUADS];
     vi16 steps[2];
@@ -43,7 +44,7 @@ WORD vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int h
     /* NaN, and what is beyond all integers, is the least one here. */
     if (__builtin_expect(any_least_i16(steps[0], steps[1]), 0))
         steps_of_any(source, scale, steps);
-    return in_order(pack_i16(add_saturated_i16(steps[0], zero_point), add_saturated_i16(steps[1], zero_point)), order);
+    return in_order(pack_i16(add_saturated_i16(steps[0], zero_point), add_saturated_i16(steps[1], zero_point)), order) ^ flip;
 }
 
 /* VECTOR_BYTES numbers to bfloat16, half to even; a NaN stays one, made quiet. */
@@ -71,7 +72,8 @@ WORD void narrowed_brains(const float *source, vhalves *target)
 #endif
 }
 
-WORD void dequantize(const int8_t *source, float *target, vf32 scale, vi32 zero_point)
+/* `mask`: the bits of a code, all of them where it is signed. */
+WORD void dequantize(const int8_t *source, float *target, vf32 scale, vi32 zero_point, vi32 mask)
 {
     _Pragma("GCC unroll 4") for (int i = 0; i < QUADS; i++)
     {
@@ -86,8 +88,26 @@ WORD void dequantize(const int8_t *source, float *target, vf32 scale, vi32 zero_
         const vi8 some = *(const vi8 *)(source + i * LANES);
         const vi32 code = cells_of(some, some) >> 16;
 #endif
-        store_f32(target + i * LANES, __builtin_convertvector(code - zero_point, vf32) * scale, LANES);
+        store_f32(target + i * LANES, scaled((code & mask) - zero_point, scale), LANES);
     }
+}
+
+/* The same of codes of 16 bits, as many, in a loop: a division is what takes time. Bounded before it is rounded, by integers, a sum is a code. */
+WORD void quantize_shorts(const float *source, int16_t *target, vf32 scale, vi32 zero_point)
+{
+    const vf32 zero = __builtin_convertvector(zero_point, vf32);
+    _Pragma("GCC unroll 1") for (int i = 0; i < VECTOR_BYTES; i += LANES)
+    {
+        const vf32 ratio = load_f32(source + i, LANES) / scale;
+        const vf32 bounded = at_least_f32(at_most_f32((vf32)((vi32)ratio & (vi32)(ratio == ratio)), INT16_MAX - zero), INT16_MIN - zero);
+        store_i16(target + i, round_f32(bounded) + zero_point, LANES);
+    }
+}
+
+WORD void dequantize_shorts(const int16_t *source, float *target, vf32 scale, vi32 zero_point)
+{
+    _Pragma("GCC unroll 1") for (int i = 0; i < VECTOR_BYTES; i += LANES)
+        store_f32(target + i, scaled(__builtin_convertvector(load_i16(source + i, LANES), vi32) - zero_point, scale), LANES);
 }
 
 #endif

@@ -42,7 +42,7 @@ cdef struct Runs:
     bint far
 
 
-# Conversions, all between float32 and something narrower, there and back.
+# Conversions, all between float32 and something narrower, there (even) and back (odd); those of codes, int8, uint8 and int16, come last.
 cdef enum:
     TO_HALF
     FROM_HALF
@@ -50,6 +50,10 @@ cdef enum:
     FROM_BRAIN
     TO_CODES
     FROM_CODES
+    TO_UNSIGNED
+    FROM_UNSIGNED
+    TO_SHORTS
+    FROM_SHORTS
     CONVERSIONS
 
 

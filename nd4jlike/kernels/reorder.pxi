@@ -4,7 +4,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from nd4jlike.kernels.patch cimport (
-    CONVERSIONS, FROM_BRAIN, FROM_CODES, FROM_HALF, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, MoveTable, Patch, Runs,
+    CONVERSIONS, FROM_BRAIN, FROM_CODES, FROM_HALF, FROM_SHORTS, FROM_UNSIGNED, RUNS_AT_ONCE, TO_BRAIN, TO_CODES, TO_HALF, TO_SHORTS, TO_UNSIGNED,
+    MoveTable, Patch, Runs,
 )
 
 include "simd.pxi"
@@ -45,5 +46,7 @@ cdef object export(const char *isa):
     table.copy, table.settle, table.convert = copy, settle, convert
     converters[TO_HALF], converters[FROM_HALF] = to_half, from_half
     converters[TO_BRAIN], converters[FROM_BRAIN] = to_brain, from_brain
-    converters[TO_CODES], converters[FROM_CODES] = to_codes, from_codes
+    converters[TO_CODES] = converters[TO_UNSIGNED] = to_codes
+    converters[FROM_CODES] = converters[FROM_UNSIGNED] = from_codes
+    converters[TO_SHORTS], converters[FROM_SHORTS] = to_shorts, from_shorts
     return PyCapsule_New(&table, "nd4jlike.kernels.MoveTable", NULL)

@@ -10,23 +10,28 @@ cdef extern from "conversions.h" nogil:
     vbytes order_of(int steps)
     const int DIVIDES, MULTIPLIES, CORRECTS
     const bint MAY_CORRECT
-    vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order)
+    vbytes quantized(const float *source, vf32 scale, vf32 inverse, const int how, vi16 zero_point, vbytes order, vbytes flip)
     void narrowed_brains(const float *source, vhalves *target)
-    void dequantize(const signed char *source, float *target, vf32 scale, vi32 zero_point)
+    void dequantize(const signed char *source, float *target, vf32 scale, vi32 zero_point, vi32 mask)
+    void quantize_shorts(const float *source, short *target, vf32 scale, vi32 zero_point)
+    void dequantize_shorts(const short *source, float *target, vf32 scale, vi32 zero_point)
 
 cdef enum:
     # Short runs are collected, and what goes past the caches is converted, so many numbers at a time.
     TOGETHER = 512
 
-# What float32 is converted to and from: bits of float16, bits of bfloat16, int8.
+# What float32 is converted to and from: bits of float16, bits of bfloat16, codes of 8 and of 16 bits.
 ctypedef unsigned short half
 ctypedef short brain
 ctypedef signed char code
+cdef struct long_code:
+    short bits
 
 ctypedef fused narrower:
     half
     brain
     code
+    long_code
 
 cdef struct Scale:
     # And one over it, and how numbers are divided by it.
@@ -35,6 +40,9 @@ cdef struct Scale:
     vi32 zero_point
     vi16 zero_words
     vbytes order
+    # Of bytes without sign: the bit that they have otherwise than those with one, and all that they have.
+    vbytes flip
+    vi32 mask
 
 
 # Whole blocks of VECTOR_BYTES numbers, the last one over others: as many numbers as that, or more.
@@ -48,9 +56,14 @@ cdef inline void convert_block(const char *source, char *target, const Scale *sc
     cdef int i
     if narrower is code:
         if widens:
-            dequantize(<const signed char *> source, <float *> target, scale.step, scale.zero_point)
+            dequantize(<const signed char *> source, <float *> target, scale.step, scale.zero_point, scale.mask)
         else:
-            (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.inverse, how, scale.zero_words, scale.order)
+            (<vbytes *> target)[0] = quantized(<const float *> source, scale.step, scale.inverse, how, scale.zero_words, scale.order, scale.flip)
+    elif narrower is long_code:
+        if widens:
+            dequantize_shorts(<const short *> source, <float *> target, scale.step, scale.zero_point)
+        else:
+            quantize_shorts(<const float *> source, <short *> target, scale.step, scale.zero_point)
     elif narrower is half:
         for i in range(4):
             if widens:
@@ -91,8 +104,9 @@ cdef void gather(char *target, Py_ssize_t to, const char *source, Py_ssize_t ste
 cdef void convert(const Runs *runs, int conversion, float step, int zero_point) noexcept nogil:
     """Long runs where they are, short ones collected."""
     cdef Converter blocks = converters[conversion]
-    cdef bint widens = conversion in (FROM_HALF, FROM_BRAIN, FROM_CODES)
-    cdef Py_ssize_t narrow = 1 if conversion in (TO_CODES, FROM_CODES) else 2
+    cdef bint widens = conversion & 1
+    cdef bint without_sign = conversion in (TO_UNSIGNED, FROM_UNSIGNED)
+    cdef Py_ssize_t narrow = 1 if without_sign or conversion in (TO_CODES, FROM_CODES) else 2
     cdef char before[TOGETHER * 4]
     cdef char room[TOGETHER * 4 + LINE_BYTES]
     cdef char *after = room + (LINE_BYTES - <uintptr_t> room % LINE_BYTES)
@@ -110,7 +124,9 @@ cdef void convert(const Runs *runs, int conversion, float step, int zero_point) 
     if 1e-27 < step < 1e27 and (bits & 0x7FFFFF == 0 or MAY_CORRECT):
         scale.how = CORRECTS if bits & 0x7FFFFF else MULTIPLIES
     scale.inverse = splat_f32(1 / step)
-    scale.step, scale.zero_point, scale.zero_words, scale.order = splat_f32(step), splat_i32(zero_point), splat_i16(zero_point), order_of(1)
+    scale.step, scale.zero_point, scale.order = splat_f32(step), splat_i32(zero_point), order_of(1)
+    scale.zero_words, scale.mask = splat_i16(zero_point - 128 * without_sign), splat_i32(0xFF if without_sign else -1)
+    memset(&scale.flip, 0x80 * without_sign, sizeof(scale.flip))
     for i in range(runs.outer):
         j = 0
         while j < runs.inner:
@@ -179,3 +195,11 @@ cdef void to_codes(const char *source, char *target, Py_ssize_t count, const Sca
 
 cdef void from_codes(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
     convert_blocks[code](source, target, count, scale, True, 0, NULL)
+
+
+cdef void to_shorts(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[long_code](source, target, count, scale, False, 0, NULL)
+
+
+cdef void from_shorts(const char *source, char *target, Py_ssize_t count, const Scale *scale) noexcept nogil:
+    convert_blocks[long_code](source, target, count, scale, True, 0, NULL)
