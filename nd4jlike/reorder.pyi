@@ -26,7 +26,7 @@ def reorder(
 @overload
 def reorder(
     x: NdArray | npt.ArrayLike,
-    layout: str | ShapeDescriptor,
+    layout: str | ShapeDescriptor | None = None,
     *,
     out: _Out,
     dtype: npt.DTypeLike | BFloat16 | None = None,

@@ -37,15 +37,15 @@ cdef list calls = [None] * CACHED_CALLS
 cdef tuple NARROWER = ("float16", "bfloat16", "int8", "uint8", "int16")
 
 
-def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, zero_point=None, padding_value=None, threads=1, isa=None):
+def reorder(x not None, layout=None, *, out=None, dtype=None, scale=None, zero_point=None, padding_value=None, threads=1, isa=None):
     """Copy an array into another layout, converting the elements where their type differs.
 
     Parameters
     ----------
     x : NdArray or array_like
         Any layout: padded, blocked, permuted; strides may be negative or zero.
-    layout : str or ShapeDescriptor
-        A layout tag such as ``"nhwc"`` or ``"nChw16c"``, read over the axes of `x`, or a descriptor of the same shape.
+    layout : str or ShapeDescriptor, optional
+        A layout tag such as ``"nhwc"`` or ``"nChw16c"``, read over the axes of `x`, or a descriptor of the same shape. Default: that of `out`.
     out : NdArray or writable buffer, optional
         Receives the elements and comes back. Its axes lie in memory as `layout` says, those of one block anywhere; its strides
         and padding are its own. It must not overlap `x`.
@@ -91,6 +91,10 @@ def reorder(x not None, layout not None, *, out=None, dtype=None, scale=None, ze
     cdef NdArray source = x if type(x) is NdArray else as_ndarray(x)
     cdef NdArray target = None if out is None else out if type(out) is NdArray else as_output("out", out)
     cdef ShapeDescriptor given = None if out is None else target.descriptor
+    if layout is None:
+        if given is None:
+            raise LayoutError("a reorder needs a layout, or an out that has one: layout=None, out=None")
+        layout = given
     cdef size_t place = (<size_t> <void *> source.descriptor ^ <size_t> <void *> given ^ <size_t> <void *> layout) // 16 % CACHED_CALLS
     cdef _Call call = calls[place]
     cdef unsigned long long bits

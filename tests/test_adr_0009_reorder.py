@@ -815,3 +815,17 @@ def test_d4_tails_where_blocks_cut_each_other(tags_):
         expected[offsets(out.descriptor)] = numbers.view(np.uint32).ravel()
         nd.reorder(source, out.descriptor, out=out, **options)
         np.testing.assert_array_equal(words(out), expected)
+
+
+def test_d1_the_layout_of_out():
+    """D1: without a layout it is that of `out`."""
+    x = nd.arange(2 * 17 * 3).reshape(2, 17, 3, 1)
+    for tag in ("nhwc", "nChw8c"):
+        out = nd.NdArray(nd.ShapeDescriptor.from_tag(x.shape, tag, x.dtype, paddings=(0, 0, 2, 1)))
+        assert nd.reorder(x, out=out) is out
+        np.testing.assert_array_equal(out, x)
+        assert out.check_padding()
+    codes = nd.zeros(x.shape, "int8")
+    np.testing.assert_array_equal(nd.reorder(x, out=codes, scale=1), np.minimum(np.asarray(x), 127))
+    with pytest.raises(nd.LayoutError, match="a reorder needs a layout, or an out that has one"):
+        nd.reorder(x)
