@@ -294,6 +294,18 @@ def test_d1_strips_of_pixels_of_a_few_channels_stay_within_their_buffers(isa, si
 
 
 @every_isa
+@pytest.mark.parametrize("channels", [2, 3, 4, 7])
+def test_d1_halves_of_a_few_channels_far_beside_the_image(isa, channels):
+    """D1: taps outside the image add nothing: nor do parts of a row of outputs that meet no column of it."""
+    for kernel, width, sides in ((3, 1200, (1, 1500)), (5, 1200, (1500, 1)), (5, 9, (900, 900)), (7, 3000, (3, 900))):
+        steps = {"padding": ((1, 1), sides)}
+        values, weights = random((1, 8, width, channels), 1).astype(np.float16), random((kernel, kernel, channels, 1), 2).astype(np.float16)
+        want, bound = depthwise_float(values.astype(np.float32), weights.astype(np.float32), **steps)
+        got = np.asarray(nd.DepthwiseConv2d(weights, isa=isa, **steps)(values), np.float32)
+        assert (abs(got - want) <= bound + 2e-3 * abs(want) + 1e-6).all(), (kernel, width)
+
+
+@every_isa
 @pytest.mark.parametrize("side", SIDES)
 def test_d1_four_taps_by_steps_of_two_stay_within_their_buffers(isa, side):
     """D1: taps outside the image add nothing."""

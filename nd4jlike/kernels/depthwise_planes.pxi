@@ -385,7 +385,7 @@ cdef void run_strips(
         # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
         together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 and not shifted else 2
-        chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * problem.width * problem.stride_height))
+        chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * max(1, problem.width) * problem.stride_height))
         row = begin
         while row < end:
             image = x + row // problem.out_height * problem.x_strides[0] * 4
