@@ -1,5 +1,6 @@
 """ADR 0008: kernels of the user's, on real and generated models."""
 
+import ctypes
 import dataclasses
 import json
 import os
@@ -313,6 +314,65 @@ def test_d20_a_kernel_that_refuses_other_scales(tmp_path):
     report = verify(file_of(tmp_path, tiny_models.depthwise(activation="relu")), runs=1, kernel=kernel)
     assert report.verdict.startswith("MISMATCH: ")
     assert report.layers[0].first_mismatch.accumulator is None
+
+
+def write(address, value, count=1):
+    ctypes.memset(address, value, count)
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "found"),
+    [
+        ("weights", lambda x, layer: layer.weights.ctypes.data + 4, "0 before it, 1 in it, 0 behind it"),
+        ("bias", lambda x, layer: layer.bias.ctypes.data, "0 before it, 1 in it, 0 behind it"),
+        ("multipliers", lambda x, layer: layer.multipliers.ctypes.data + layer.multipliers.nbytes, "0 before it, 0 in it, 1 behind it"),
+        ("shifts", lambda x, layer: layer.shifts.ctypes.data, "0 before it, 1 in it, 0 behind it"),
+        ("scales", lambda x, layer: layer.scales.ctypes.data - 1, "1 before it, 0 in it, 0 behind it"),
+        ("x", lambda x, layer: x.buffer.address - 1, "1 before it, 0 in it, 0 behind it"),
+        ("x", lambda x, layer: x.data_ptr(), "0 before it, 1 in it, 0 behind it"),
+        ("x", lambda x, layer: x.buffer.address + x.hosting_array().nbytes + 1, "0 before it, 0 in it, 1 behind it"),
+        ("x", lambda x, layer: x.buffer.address, "0 before it, 1 in it, 0 behind it"),
+    ],
+)
+@pytest.mark.parametrize("halo", [False, True])
+def test_d22_a_kernel_that_writes_to_what_it_is_given(name, address, found, halo, tmp_path):
+    """D22: where it wrote to one of them, or a guard, is an error that names the layer, the array, and how many bytes changed before, in and behind it."""
+
+    def kernel(x, layer):
+        y = obvious(x, layer)
+        write(address(x, layer), 0x55)
+        return y
+
+    message = rf"^depthwise layer 0/0 \(output\): kernel .*kernel wrote to {name}: bytes that changed: {found}; it may write to what it returns alone$"
+    with pytest.raises(Nd4jLikeError, match=message):
+        verify(file_of(tmp_path, tiny_models.depthwise()), runs=1, kernel=kernel, halo=halo)
+
+
+def test_d22_weights_that_are_consumed(tmp_path):
+    """D22: read-only copies: a kernel that turns the weights around, once, is not compared with a reference that reads the same bytes."""
+
+    def kernel(x, layer):
+        assert not any(array.flags.writeable for array in (layer.weights, layer.bias, layer.multipliers, layer.shifts, layer.scales))
+        write(layer.weights.ctypes.data, 0, layer.weights.nbytes)
+        return obvious(x, layer)
+
+    with pytest.raises(Nd4jLikeError, match="wrote to weights: bytes that changed: 0 before it, 27 in it, 0 behind it"):
+        verify(file_of(tmp_path, tiny_models.depthwise()), runs=1, kernel=kernel)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_d22_memory_of_its_own(dtype, tmp_path):
+    """D22: It works on memory of its own: fresh for each call, of the model's values, aligned."""
+    seen = []
+    path = file_of(tmp_path, tiny_models.depthwise(dtype))
+    verify(path, runs=2, kernel=lambda x, layer: seen.append((x, layer)) or obvious(x, layer))
+    (plain,) = read_model(path).layers
+    assert not np.shares_memory(np.asarray(seen[0][0]), np.asarray(seen[1][0]))
+    assert not np.shares_memory(seen[0][1].weights, seen[1][1].weights)
+    for x, layer in seen:
+        assert np.array_equal(layer.weights, plain.weights)
+        assert np.array_equal(layer.bias, plain.bias)
+        assert x.data_ptr() % 64 == layer.weights.ctypes.data % 64 == 0
 
 
 MODULE = """

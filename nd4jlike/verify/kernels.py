@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelLayer", "OwnKernel", "kernel_layer"]
 
+# Bytes on each side of what a kernel is given: a row of most layers. No two neighbours are alike.
+_GUARD = (np.arange(4096) * 167 + 91).astype(np.uint8)
+_ALIGNMENT = 64
+
 
 @dataclass(frozen=True, eq=False)
 class KernelLayer:
@@ -43,7 +47,7 @@ class KernelLayer:
     input_shape, output_shape : tuple of int
         (N, H, W, C) and (N, OH, OW, C*M), whatever the order in the model.
     weights : numpy.ndarray
-        (kernel height, kernel width, C, M), C-contiguous; output channel c*M + m.
+        (kernel height, kernel width, C, M), C-contiguous; output channel c*M + m. It and the other arrays are copies, read-only.
     bias : numpy.ndarray or None
         (C*M,), int32, int64 for int16, or the type of floats; None where the layer has none.
     stride, dilation : (int, int)
@@ -117,6 +121,39 @@ def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...]) -> KernelL
     )
 
 
+class _Guarded:
+    """Memory of its own between guards: whoever writes to it by a pointer is seen."""
+
+    def __init__(self, cells: int, dtype: Any) -> None:
+        size = cells * np.dtype(dtype).itemsize
+        block = np.empty(_ALIGNMENT + 2 * _GUARD.size + size, np.uint8)
+        start = -block.ctypes.data % _ALIGNMENT
+        self._before, inside, self._behind = np.split(block[start : start + 2 * _GUARD.size + size], [_GUARD.size, _GUARD.size + size])
+        self._before[:] = self._behind[:] = _GUARD
+        self._inside, self._was = inside, inside
+        self.cells: _Array = inside.view(dtype)
+
+    @classmethod
+    def copy(cls, values: _Array) -> tuple[_Guarded, _Array]:
+        """Copy an array, C-contiguous and read-only."""
+        made = cls(values.size, values.dtype)
+        made.cells[:] = values.ravel()
+        made.seal()
+        array = made.cells.reshape(values.shape)
+        array.flags.writeable = False
+        return made, array
+
+    def seal(self) -> None:
+        """Remember what it holds: what is written from now on is not meant to be."""
+        self._was = self._inside.copy()
+
+    def written(self) -> str:
+        """Tell how many bytes have changed, and where; nothing if none has."""
+        pairs = ((self._before, _GUARD), (self._inside, self._was), (self._behind, _GUARD))
+        before, inside, behind = (int(np.count_nonzero(now != was)) for now, was in pairs)
+        return f"bytes that changed: {before} before it, {inside} in it, {behind} behind it" if before or inside or behind else ""
+
+
 class OwnKernel:
     """A callable that computes layers: (x, KernelLayer) to an output."""
 
@@ -133,9 +170,18 @@ class OwnKernel:
         sides = told.padding if self.halo else ((0, 0), (0, 0))
         before, after = zip((0, 0), *sides, (0, 0), strict=True)
         paddings = tuple(b + a for b, a in zip(before, after, strict=True))
-        x = NdArray(ShapeDescriptor.paddedBufferDescriptor(layer.dtype, "c", values.shape, paddings, before))
+        descriptor = ShapeDescriptor.paddedBufferDescriptor(layer.dtype, "c", values.shape, paddings, before)
+        given = {"x": _Guarded(descriptor.allocLength(), layer.dtype)}
+        x = NdArray(descriptor, given["x"].cells)
         x.fill_padding(told.quantization.input[1] if told.quantization else 0)
         x[...] = values
+        given["x"].seal()
+        copies: dict[str, Any] = {}
+        for name in ("weights", "bias", "multipliers", "shifts", "scales"):
+            array = getattr(told, name)
+            if array is not None:
+                given[name], copies[name] = _Guarded.copy(array)
+        told = replace(told, **copies)
 
         where = f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {self.name}"
         try:
@@ -144,6 +190,9 @@ class OwnKernel:
             *_, last = traceback.extract_tb(error.__traceback__)
             place = f" ({last.filename}, line {last.lineno})" if error.__traceback__ and error.__traceback__.tb_next else ""
             raise Nd4jLikeError(f"{where} raised {type(error).__name__}: {error}{place}") from error
+        for name, memory in given.items():
+            if written := memory.written():
+                raise Nd4jLikeError(f"{where} wrote to {name}: {written}; it may write to what it returns alone")
         try:
             y = asarray(made)
         except Nd4jLikeError as error:

@@ -77,8 +77,9 @@ def verify(
         Of the plans here.
     kernel : callable, optional
         Takes `x`, an NdArray of shape (N, H, W, C), and `layer`, a `KernelLayer`; gives an array_like of `layer.output_shape` and
-        `layer.dtype`. It is asked for each layer in each run and, to find what a mismatch accumulated, for that layer with other scales and
-        biases. A PAD before a layer is an operator of its own then. No times are taken.
+        `layer.dtype`. It may write to that array alone: what it is given is compared with what it was; other memory cannot be. It is asked
+        for each layer in each run and, to find what a mismatch accumulated, for that layer with other scales and biases. A PAD before a
+        layer is an operator of its own then. No times are taken.
     halo : bool
         Whether `x` lies in a buffer with `layer.padding` around it, at the input zero point: ``x.hosting_array()``. Else it is dense.
     progress : callable, optional
@@ -101,7 +102,7 @@ def verify(
     MissingLibraryError
         An interpreter that is not installed.
     Nd4jLikeError
-        A model that no interpreter can run; a `kernel` that raises: from what it raised.
+        A model that no interpreter can run; a `kernel` that writes to what it is given, or raises: from what it raised.
     OSError
         A file that cannot be read.
 
