@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -377,7 +378,7 @@ def test_d22_memory_of_its_own(dtype, tmp_path):
 
 MODULE = """
 import numpy as np
-import os, signal
+import ctypes, functools, os, signal, sys, time
 
 class Port:
     def told(self, x, layer):
@@ -391,6 +392,31 @@ def wrong(x, layer):
 
 def crashes(x, layer):
     os.kill(os.getpid(), signal.SIGSEGV)
+
+def leaves(x, layer):
+    ctypes.CDLL(None).exit(0)
+
+def leaves_at_once(x, layer):
+    os._exit(3)
+
+def quits(x, layer):
+    sys.exit(3)
+
+def sleeps(x, layer):
+    print("asleep", flush=True)
+    time.sleep(60)
+
+def deaf(x, layer):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sleeps(x, layer)
+
+def prints(x, layer):
+    print("one")
+    ctypes.CDLL(None).puts(b"two")
+    return wrong(x, layer)
+
+without_a_name = lambda x, layer: wrong(x, layer)
+in_part = functools.partial(wrong)
 """
 
 
@@ -401,6 +427,8 @@ def place(tmp_path, monkeypatch):
     file_of(tmp_path, tiny_models.depthwise())
     (tmp_path / "my_kernels.py").write_text(MODULE)
     (tmp_path / "broken_kernels.py").write_text("1 // 0")
+    (tmp_path / "quitting_kernels.py").write_text("import sys; sys.exit('usage: quitting_kernels FILE')")
+    (tmp_path / "crashing_kernels.py").write_text("import os; os.abort()")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
@@ -431,6 +459,7 @@ def test_d21_in_the_current_directory(place, capsys):
         ("my_kernels:f", "--kernel my_kernels:f: AttributeError: module 'my_kernels' has no attribute 'f'"),
         ("my_kernels:number", "--kernel my_kernels:number: no callable but int: 5"),
         ("broken_kernels:f", "--kernel broken_kernels:f: ZeroDivisionError: integer division or modulo by zero"),
+        ("quitting_kernels:f", "--kernel quitting_kernels:f: SystemExit: usage: quitting_kernels FILE"),
     ],
 )
 def test_d21_what_cannot_be_imported(name, message, place, capsys):
@@ -448,12 +477,72 @@ def test_d21_what_it_raises_is_one_line(place, capsys):
     out, err = capsys.readouterr()
     where = re.escape(str(place / "my_kernels.py"))
     assert out == ""
-    assert re.fullmatch(rf"nd4jlike: depthwise layer 0/0 \(output\): kernel my_kernels:Port\.told raised ValueError: two lines \({where}, line 7\)\n", err), err
+    assert re.fullmatch(rf"nd4jlike: depthwise layer 0/0 \(output\): kernel my_kernels:port\.told raised ValueError: two lines \({where}, line 7\)\n", err), err
 
 
-def test_d21_a_crash(place):
-    """D21: where it crashes the line says so."""
-    command = [sys.executable, "-m", "nd4jlike", "verify", "model.tflite", "--kernel", "my_kernels:crashes"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={k: v for k, v in os.environ.items() if k != "PYTHONFAULTHANDLER"})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "nd4jlike: the kernel or the reference interpreter crashed (SIGSEGV); PYTHONFAULTHANDLER=1 in the environment shows where\n"
+def command(name, *options):
+    """Start the command with a kernel."""
+    arguments = [sys.executable, "-m", "nd4jlike", "verify", "model.tflite", "--kernel", name, *options]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONFAULTHANDLER"}
+    return subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my_kernels:crashes", "{} crashed (SIGSEGV); PYTHONFAULTHANDLER=1 in the environment shows where"),
+        ("my_kernels:leaves", "{} ended the process (exit code 0)"),
+        ("my_kernels:leaves_at_once", "{} ended the process (exit code 3)"),
+        ("crashing_kernels:f", "--kernel crashing_kernels:f: its module crashed (SIGABRT); PYTHONFAULTHANDLER=1 in the environment shows where"),
+    ],
+)
+def test_d21_what_ends_the_process(name, message, options, place):
+    """D21: Where it crashes, ends the process or is interrupted the line names it and the layer."""
+    child = command(name, *options)
+    said = message.format(f"depthwise layer 0/0 (output): kernel {name}")
+    assert (*child.communicate(timeout=60), child.returncode) == ("", f"nd4jlike: {said}\n", 2)
+
+
+@pytest.mark.parametrize("name", ["my_kernels:sleeps", "my_kernels:deaf"])
+def test_d21_an_interrupt(name, place):
+    """D21: Where it crashes, ends the process or is interrupted the line names it and the layer, be it that it does not hear of that."""
+    child = command(name)
+    assert child.stderr.readline() == "asleep\n"
+    child.send_signal(signal.SIGINT)
+    said = f"nd4jlike: interrupted at depthwise layer 0/0 (output): kernel {name}\n"
+    assert (*child.communicate(timeout=60), child.returncode) == ("", said, 130)
+
+
+def test_d21_sys_exit(place, capsys):
+    """D21: what keeps it from being imported is one line, its `sys.exit` too; so is that of the kernel itself (D20)."""
+    assert cli.main(["verify", "model.tflite", "--kernel", "my_kernels:quits"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"nd4jlike: depthwise layer 0/0 \(output\): kernel my_kernels:quits raised SystemExit: 3 \(.*my_kernels\.py, line \d+\)\n", err), err
+
+
+def test_d21_what_it_prints(place, capsys):
+    """D21: What it prints, from C too, goes to standard error: with `--json` standard output is one document."""
+    out, err = command("my_kernels:prints", "--json", "--runs", "1").communicate(timeout=60)
+    assert json.loads(out)["kernel"] == "my_kernels:prints"
+    assert {"one", "two"} == set(err.split())
+    assert cli.main(["verify", "model.tflite", "--kernel", "my_kernels:prints", "--json", "--runs", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["passed"] is False
+    assert set(err.split()) == {"one"}
+
+
+@pytest.mark.parametrize("name", ["my_kernels:without_a_name", "my_kernels:in_part"])
+def test_d21_the_name_that_was_asked_for(name, place, capsys):
+    """D21: names it, and the report calls it so."""
+    assert cli.main(["verify", "model.tflite", "--kernel", name, "--json", "--runs", "1"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["kernel"] == report["layers"][0]["plan"] == name

@@ -224,7 +224,7 @@ def test_d9_crash_of_the_reference(name):
     child = supervised(f"def replaced(*_, **__): os.kill(os.getpid(), signal.{name})")
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (2, "")
-    assert err == f"nd4jlike: the reference interpreter crashed on this model ({name}); --reference names another\n"
+    assert err == f"nd4jlike: the reference interpreter crashed ({name}) on this model; --reference names another\n"
 
 
 def test_d9_crash_of_a_peer():
@@ -275,11 +275,32 @@ def test_d9_interrupted_again():
 
 def test_d9_interrupts_that_are_ignored():
     """D9: 130 when interrupted: not where whoever started the command has it ignore that, as a shell does in the background."""
-    child = supervised(f"{SLEEPS.replace('60', '1')}\n    os._exit(7)", interrupts=signal.SIG_IGN)
+    child = supervised(f"{SLEEPS.replace('60', '1')}\n    raise MemoryError", interrupts=signal.SIG_IGN)
     child.stdout.readline()
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
-    assert (child.returncode, err) == (7, "")
+    assert (child.returncode, err) == (2, "nd4jlike: not enough memory\n")
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_d9_a_child_that_leaves(code):
+    """D9: errors are one line on standard error: so is a child that ends without having come to its end, with whatever code."""
+    child = supervised(f"def replaced(*_, **__): os._exit({code})")
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (2, "")
+    assert err == f"nd4jlike: the reference interpreter ended the process (exit code {code}) on this model; --reference names another\n"
+
+
+def test_d9_a_child_that_does_not_stop():
+    """D9: A child that has not stopped 2 seconds after an interrupt is killed."""
+    child = supervised(SLEEPS.replace("time.sleep", "signal.signal(signal.SIGINT, signal.SIG_IGN)\n    print(flush=True)\n    time.sleep"))
+    inner = int(child.stdout.readline())
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (130, "nd4jlike: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(inner, 0)
 
 
 def test_d9_nobody_reads(model):

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nd4jlike.cli.arguments import parse
+from nd4jlike.cli.child import INTERRUPTED, interruption, note, supervised
 from nd4jlike.cli.output import BAD_INPUT, complain
 from nd4jlike.errors import Nd4jLikeError
-from nd4jlike.workers import threads_are_new
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
-# What ends the command: the terminal sends most to the child too, everybody else to the parent alone.
-ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,12 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files and layers may have letters that the terminal has not
     arguments = parse(sys.argv[1:] if argv is None else argv)
     if argv is None and arguments.crash:
-        return _supervised(lambda: _run(arguments), arguments.crash)
+        return supervised(lambda: _run(arguments), *arguments.crash)
     return _run(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     """Run one command; its errors become a line and a code."""
+    note("")
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -86,51 +82,10 @@ def _run(arguments: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
-        return complain("interrupted", INTERRUPTED)
+        return complain(interruption(), INTERRUPTED)
     except MemoryError as error:
         return complain(": ".join(filter(None, ["not enough memory", str(error)])), BAD_INPUT)
     except OSError as error:
         return complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_INPUT)
     except Nd4jLikeError as error:
         return complain(str(error), BAD_INPUT)
-
-
-def _supervised(work: Callable[[], int], crash: str) -> int:
-    """Do `work` in a child: foreign code may crash, on valid models too, and that is a line, `crash` with the signal, and a code like any other error."""
-    # Whoever started the command may have it ignore some of them, as nohup does.
-    ends = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # until both know what to do with them
-    child = os.fork()
-    if child == 0:
-        code = BAD_INPUT
-        try:
-            threads_are_new()  # nothing was computed before
-            if signal.SIGINT in ends:
-                signal.signal(signal.SIGINT, _interrupt_once)
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            code = work()
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-
-    def pass_on(number: int, _: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, number)
-
-    for number in ends:
-        signal.signal(number, pass_on)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code == -signal.SIGKILL:  # which the system sends where memory ends
-        return complain("ended by SIGKILL: not enough memory?", BAD_INPUT)
-    if -code in CRASHES:
-        return complain(crash.format(signal.Signals(-code).name), BAD_INPUT)
-    return code if code >= 0 else 128 - code
-
-
-def _interrupt_once(*_: object) -> None:
-    """Interrupt; what comes while that is said is the same interrupt, from the terminal and from the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-_KERNEL_CRASH = "the kernel or the reference interpreter crashed ({}); PYTHONFAULTHANDLER=1 in the environment shows where"
-_INTERPRETER_CRASH = "the reference interpreter crashed on this model ({}); --reference names another"
+# Who is suspected of a crash where nobody is known to be at work, what is said of it, and what helps where it was a signal.
+_KERNEL_CRASH = ("the kernel or the reference interpreter", "{who} {what}", "; PYTHONFAULTHANDLER=1 in the environment shows where")
+_INTERPRETER_CRASH = ("the reference interpreter", "{who} {what} on this model; --reference names another", "")
+_PEER_CRASH = ("a peer", "{who} {what}; --peers names those to measure", "")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -109,7 +111,7 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--rounds", type=_positive, default=15, help="turns of each contender (default: %(default)s)")
     bench.add_argument("--json", action="store_true", help="print JSON")
-    bench.set_defaults(run=benchmark.run_bench, crash="a peer crashed ({}); --peers names those to measure")
+    bench.set_defaults(run=benchmark.run_bench, crash=_PEER_CRASH)
 
     info = commands.add_parser("info", help="show instruction sets, threads and versions")
     info.add_argument("--json", action="store_true", help="print JSON")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import fcntl
 import importlib.util
 import json
 import math
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-__all__ = ["BAD_INPUT", "FINE", "MISMATCH", "check_output", "complain", "open_console", "or_dash", "print_json", "print_rich", "progress_bar"]
+__all__ = ["BAD_INPUT", "FINE", "MISMATCH", "check_output", "complain", "foreign_output", "open_console", "or_dash", "print_json", "print_rich", "progress_bar"]
 
 FINE, MISMATCH, BAD_INPUT = 0, 1, 2
 
@@ -79,6 +82,31 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int, str], None] | None]:
 def or_dash(value: float | None) -> str:
     """Write a number in two digits; what is not known as a dash."""
     return "-" if value is None else f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def foreign_output() -> Iterator[None]:
+    """Send what foreign code prints, from Python or C, to standard error: standard output is for results."""
+    stdout, kept = sys.stdout, None
+    stdout.flush()
+    with contextlib.suppress(OSError):  # closed
+        kept = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+        try:
+            os.dup2(2, 1)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.close(nowhere)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            stdout.flush()
+        ctypes.CDLL(None).fflush(None)
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def check_output(arguments: argparse.Namespace) -> None:

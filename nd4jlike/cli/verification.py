@@ -6,19 +6,22 @@ import importlib
 import importlib.metadata
 import os
 import sys
+from contextlib import nullcontext
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nd4jlike import verify
-from nd4jlike.cli.output import FINE, MISMATCH, check_output, or_dash, print_json, print_rich, progress_bar
+from nd4jlike.cli.child import doing
+from nd4jlike.cli.output import FINE, MISMATCH, check_output, foreign_output, or_dash, print_json, print_rich, progress_bar
 from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from nd4jlike.verify import LayerReport, ModelReport
+    from nd4jlike.ndarray import NdArray
+    from nd4jlike.verify import KernelLayer, LayerReport, ModelReport
 
 __all__ = ["run_demo", "run_verify"]
 
@@ -28,8 +31,9 @@ DEMO_PACKAGE = "pymicro-wakeword"
 def run_verify(arguments: argparse.Namespace) -> int:
     """Run ``verify``."""
     check_output(arguments)
-    kernel = _load_kernel(arguments.kernel) if arguments.kernel else None
-    report = _report(arguments.model, arguments, inputs=arguments.input, kernel=kernel, halo=arguments.halo)
+    with foreign_output() if arguments.kernel else nullcontext():
+        kernel = _load_kernel(arguments.kernel) if arguments.kernel else None
+        report = _report(arguments.model, arguments, inputs=arguments.input, kernel=kernel, halo=arguments.halo)
     if arguments.json:
         print_json(report.to_dict())
     else:
@@ -66,12 +70,19 @@ def _load_kernel(name: str) -> Callable[..., Any]:
     if not {"", here} & set(sys.path):
         sys.path.insert(0, here)
     try:
-        function = attrgetter(function_name)(importlib.import_module(module_name))
-    except Exception as error:  # whatever a module raises that is imported
+        with doing(f"--kernel {name}: its module"):
+            function = attrgetter(function_name)(importlib.import_module(module_name))
+    except (Exception, SystemExit) as error:  # whatever a module raises that is imported
         raise Nd4jLikeError(f"--kernel {name}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise Nd4jLikeError(f"--kernel {name}: no callable but {type(function).__name__}: {function!r}")
-    return function  # type: ignore[no-any-return]
+
+    def called(x: NdArray, layer: KernelLayer) -> Any:
+        with doing(f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {name}"):
+            return function(x, layer)
+
+    called.__module__, called.__qualname__ = module_name, function_name  # as it was asked for
+    return called
 
 
 def _report(model: str, arguments: argparse.Namespace, **options: Any) -> ModelReport:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -186,10 +188,8 @@ class OwnKernel:
         where = f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {self.name}"
         try:
             made = self.function(x, told)
-        except Exception as error:
-            *_, last = traceback.extract_tb(error.__traceback__)
-            place = f" ({last.filename}, line {last.lineno})" if error.__traceback__ and error.__traceback__.tb_next else ""
-            raise Nd4jLikeError(f"{where} raised {type(error).__name__}: {error}{place}") from error
+        except (Exception, SystemExit) as error:
+            raise Nd4jLikeError(f"{where} raised {type(error).__name__}: {error}{_place(error)}") from error
         for name, memory in given.items():
             if written := memory.written():
                 raise Nd4jLikeError(f"{where} wrote to {name}: {written}; it may write to what it returns alone")
@@ -203,3 +203,10 @@ class OwnKernel:
             raise DTypeError(f"{where} returned {y.dtype}; the output has the element type of the input, {told.dtype}")
         back = tuple(np.argsort(axes).tolist())
         return x.permute(back), y.permute(back)
+
+
+def _place(error: BaseException) -> str:
+    """Name the last line outside of this package that an error came through."""
+    here = (str(Path(__file__).parents[1]) + os.sep, "nd4jlike/")  # compiled modules know a relative path
+    places = [f" ({frame.filename}, line {frame.lineno})" for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(here)]
+    return places[-1] if places else ""

@@ -156,7 +156,8 @@ class ModelReport:
     skipped : tuple of str
         Depthwise convolutions that were not run, each with the reason.
     kernel : str or None
-        What computed the layers here, ``"module:function"``; None: the plans.
+        What computed the layers here, ``"module:function"``: as the command was given it; of a callable that `verify` was given its
+        `__module__` and `__qualname__`, or those of its type. None: the plans.
     """
 
     model: str
