@@ -268,6 +268,27 @@ def test_d20_interrupts_pass(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("options", [{}, {"multiplier": 2, "activation": "relu6"}])
+def test_d14_probes_of_multipliers_below_1(dtype, options, tmp_path):
+    """D14: coarse output scales, multipliers of a half and less as models have: a port that asserts shifts of 0 and less is asked for no others."""
+    if dtype == "uint8":
+        pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is the reference")
+    asked, inputs = [], []
+
+    def kernel(x, layer):
+        inputs.append((np.asarray(x).copy(), layer))
+        asked.append((layer.multipliers, layer.shifts))
+        return without_a_tap(x, layer)
+
+    (row,) = verify(file_of(tmp_path, tiny_models.depthwise(dtype, **options)), runs=1, kernel=kernel).layers
+    (x, layer), found = inputs[0], row.first_mismatch
+    assert len(asked) > 5
+    assert all((shifts <= 0).all() and (multipliers >= 1 << 30).all() for multipliers, shifts in asked)
+    sums = [kernel(x, dataclasses.replace(layer, quantization=dataclasses.replace(layer.quantization, output=None))) for kernel in (without_a_tap, obvious)]
+    assert [found.accumulator, found.reference_accumulator] == [int(values[found.index]) for values in sums]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_d20_accumulators(dtype, tmp_path):
     """D20: Its accumulators are those of D14: of a kernel that leaves a tap out, and of the reference that does not."""
     if dtype == "uint8":

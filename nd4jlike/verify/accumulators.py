@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["accumulator_of"]
 
-# Powers of two of the coarse scales: what one leaves over fits the next one's output. No multiplier is below 2**-32.
-_SHIFTS = {8: (24, 17, 10, 3, 0), 16: (32, 18, 4, 0)}
+# Powers of two of the coarse scales: what one leaves over fits the next one's output. No multiplier is below 2**-32, none above a half: models have no other.
+_SHIFTS = {8: (24, 17, 10, 3, 1), 16: (32, 18, 4, 1)}
 # Beyond it the first output of int16 saturates; the products of a window are far below.
 _LARGEST_BIAS = 1 << 46
-# What the bias is moved by in the end: a kernel that goes by its scale and bias follows.
-_MOVES = (5, -3)
+# Halves of what is moved there by the bias in the end, however ties round: a kernel that goes by its scale and bias follows.
+_MOVES = ((10, 5), (-6, -3), (3, 2), (2, 1))
 
 
 def accumulator_of(layer: Layer, run: Callable[[Layer], _Array], index: tuple[int, ...]) -> int | None:
@@ -52,4 +52,6 @@ def accumulator_of(layer: Layer, run: Callable[[Layer], _Array], index: tuple[in
     known = 0
     for shift in _SHIFTS[limits.bits]:
         known += rest(known, shift)
-    return known if all(rest(known + move, 0) == -move for move in _MOVES) else None
+    # Of halves the rounding of ties is not known: 3 is the first that makes 2, whatever that is.
+    known += next((3 - move for move in range(1, 6) if rest(known - move, 1) >= 4), 0)
+    return known if all(rest(known - move, 1) == 2 * half for move, half in _MOVES) else None
