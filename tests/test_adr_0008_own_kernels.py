@@ -232,6 +232,8 @@ def test_d19_refused(tmp_path):
         ({"kernel": 5}, "kernel must be callable, with an array and a KernelLayer: 5"),
         ({"kernel": obvious, "threads": 2}, "threads and isa are those of the plans here, a kernel has its own: threads=2, isa=None"),
         ({"kernel": obvious, "isa": "baseline"}, "a kernel has its own: threads=1, isa='baseline'"),
+        ({"kernel": obvious, "halo": "no"}, "halo must be True or False: 'no'"),
+        ({"kernel": obvious, "halo": 1}, "halo must be True or False: 1"),
         ({"halo": True}, "halo is how the input of a kernel lies, and there is none"),
     ):
         with pytest.raises(LayoutError, match=message):
@@ -476,6 +478,8 @@ def test_d21_in_the_current_directory(place, capsys):
     [
         ("my_kernels", "argument --kernel: a module and a function in it are needed, MODULE:FUNCTION: 'my_kernels' (see nd4jlike verify --help)"),
         (":wrong", "argument --kernel: a module and a function in it are needed, MODULE:FUNCTION: ':wrong' (see nd4jlike verify --help)"),
+        ("./my_kernels.py:f", "argument --kernel: the name of a module is needed, not of a file: './my_kernels.py:f' (see nd4jlike verify --help)"),
+        ("my_kernels.py:f", "argument --kernel: the name of a module is needed, not of a file: 'my_kernels.py:f' (see nd4jlike verify --help)"),
         ("no_kernels:f", "--kernel no_kernels:f: ModuleNotFoundError: No module named 'no_kernels'"),
         ("my_kernels:f", "--kernel my_kernels:f: AttributeError: module 'my_kernels' has no attribute 'f'"),
         ("my_kernels:number", "--kernel my_kernels:number: no callable but int: 5"),
@@ -513,6 +517,17 @@ def command(name, *options):
         env=environment,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def test_d21_the_order_of_axes(place, capsys):
+    """D21: the report calls it so, and of `.onnx` files that its axes are not those of the kernel's arrays."""
+    tiny_onnx.runtime()
+    tiny_onnx.conv("int8").save(place).rename(place / "planar.onnx")
+    said = "axes here are those of the file, (N, C, H, W); those of the kernel's arrays are (N, H, W, C)"
+    assert cli.main(["verify", "planar.onnx", "--runs", "1", "--kernel", "my_kernels:wrong"]) == 1
+    assert said in capsys.readouterr().out.splitlines()
+    assert cli.main(["verify", "model.tflite", "--runs", "1", "--kernel", "my_kernels:wrong"]) == 1
+    assert said not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

@@ -13,7 +13,7 @@ import pytest
 import tiny_models
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError, ShapeDescriptor, interpreters
 from nd4jlike.adapters.tflite import DepthwiseLayer, ModelInput, read_model
-from nd4jlike.verify import Mismatch, read_input, timing, verify
+from nd4jlike.verify import Mismatch, ModelReport, read_input, timing, verify
 from nd4jlike.verify.accumulators import accumulator_of
 from nd4jlike.verify.exact import exactly
 from nd4jlike.verify.inputs import random_feeds, random_values
@@ -315,6 +315,27 @@ def test_d4_more_than_rounding_is_a_mismatch(bounds, mismatches):
     expected[0, 2, 3, 1] += bounds * bound[0, 2, 3, 1]
     tally.add(seen, expected)
     assert tally.mismatches == mismatches
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("first", [True, False])
+def test_d4_the_largest_difference_of_what_is_not_finite(value, first):
+    """D4: The largest difference is NaN where one of two is, and infinite where one of two wrong ones is; the verdict says so, too."""
+    tally = tally_of(tiny_models.depthwise("float32"))
+    seen = np.random.default_rng(0).uniform(-1, 1, (1, 5, 6, 3)).astype("float32")
+    expected = tally.alone(seen)
+    far, wrong = expected.copy(), expected.copy()
+    far[0, 0, 0, 0] += 7
+    wrong[0, 2, 3, 1] = value
+    for values in (wrong, far) if first else (far, wrong):
+        tally.add(seen, values)
+    assert tally.mismatches == 2
+    assert str(tally.largest_difference) == str(abs(value))
+    row = tally.report(None)
+    rows = (row, dataclasses.replace(row, largest_difference=3.0))
+    for layers in (rows, rows[::-1]):
+        report = ModelReport("m", "r", "k", "auto", 0, 1, 1, layers)
+        assert report.verdict.endswith(f"largest difference {abs(value)}")
 
 
 def test_d4_infinities_and_nan_are_equal_to_themselves():

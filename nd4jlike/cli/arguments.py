@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -161,6 +162,9 @@ def _number(text: str) -> float:
 def _entry_point(text: str) -> str:
     if not all(text.partition(":")):
         raise argparse.ArgumentTypeError(f"a module and a function in it are needed, MODULE:FUNCTION: {text!r}")
+    module = text.partition(":")[0]
+    if os.sep in module or module.endswith(".py"):
+        raise argparse.ArgumentTypeError(f"the name of a module is needed, not of a file: {text!r}")
     return text
 
 

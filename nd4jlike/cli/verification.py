@@ -108,6 +108,8 @@ def _print_report(report: ModelReport) -> None:
     title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
     if report.kernel:
         title.append(f"\nkernel {report.kernel}")
+        if any(row.axes != "NHWC" for row in report.layers):
+            title.append("\naxes here are those of the file, (N, C, H, W); those of the kernel's arrays are (N, H, W, C)")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     columns: dict[str, Callable[[LayerReport], str]] = {
         "layer": lambda layer: f"{layer.subgraph}/{layer.index}",

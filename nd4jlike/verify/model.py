@@ -93,7 +93,7 @@ def verify(
     Raises
     ------
     LayoutError
-        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed` or `inputs` of another kind;
+        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed`, `inputs` or `halo` of another kind;
         a `kernel` that is not callable, beside `threads` or `isa`, or returns another shape; `halo` without a `kernel`.
     DTypeError
         A layer of unsupported element types; a `kernel` that returns another one.
@@ -125,6 +125,8 @@ def verify(
         raise LayoutError(f"kernel must be callable, with an array and a KernelLayer: {kernel!r}")
     if kernel is not None and (threads != 1 or isa is not None):
         raise LayoutError(f"threads and isa are those of the plans here, a kernel has its own: threads={threads}, isa={isa!r}")
+    if not isinstance(halo, (bool, np.bool_)):
+        raise LayoutError(f"halo must be True or False: {halo!r}")
     if halo and kernel is None:
         raise LayoutError("halo is how the input of a kernel lies, and there is none: halo=True, kernel=None")
     own = None if kernel is None else OwnKernel(kernel, halo)

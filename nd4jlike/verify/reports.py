@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nd4jlike.verify.timing import TIMING
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class LayerReport:
     first_mismatch : Mismatch or None
         The first of them.
     largest_difference : float
-        Largest absolute difference from the reference, of a fused PAD's output too.
+        Largest absolute difference from the reference, of a fused PAD's output too; NaN where one of two is NaN and not the other.
     relative_error_float64, relative_error_reference : float or None
         Largest difference from a float64 computation (for float64: long double) and from the reference, over the layer's largest output; None for integers.
     microseconds, reference_microseconds, ratio : float or None
@@ -225,7 +227,7 @@ def _verdict(rows: Sequence[LayerReport]) -> str:
     if bad:
         return (
             f"MISMATCH: {sum(row.mismatches for row in bad)} of {sum(row.elements for row in rows)} outputs, in {len(bad)} of "
-            f"{len(rows)} layers, largest difference {max(row.largest_difference for row in bad):g}"
+            f"{len(rows)} layers, largest difference {np.max([row.largest_difference for row in bad]):g}"
         )
     parts = []
     quantized, floats = [row for row in rows if row.rounding is not None], [row for row in rows if row.rounding is None]

@@ -83,15 +83,19 @@ class Tally:
             # NaN of both sides is no difference.
             wrong = (cells != padded) & ((cells == cells) | (padded == padded))
             with np.errstate(invalid="ignore", over="ignore"):
-                self.largest_difference = _larger(self.largest_difference, np.abs(cells.astype(np.float64) - padded))
+                self._measure(np.abs(cells.astype(np.float64) - padded), wrong)
             self._count(wrong, hosting, padded, "pad")
         if result.size == 0:
             return
         with np.errstate(invalid="ignore", over="ignore"):
             difference = np.abs(result.astype(np.float64) - expected)
-            self.largest_difference = _larger(self.largest_difference, difference)
             wrong = difference != 0 if self.layer.quantization else self._wrong_floats(result, expected)
+        self._measure(difference, wrong)
         self._count(wrong, self.y, expected, "output")
+
+    def _measure(self, difference: _Array, wrong: _Array) -> None:
+        """Keep the largest difference; infinite ones and NaN where they are wrong."""
+        self.largest_difference = float(np.max(difference, initial=self.largest_difference, where=np.isfinite(difference) | wrong))
 
     def _count(self, wrong: _Array, found: Any, expected: _Array, tensor: str) -> None:
         """Count the elements that are wrong; keep the first."""
