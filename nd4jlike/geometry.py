@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from math import gcd
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,6 +28,7 @@ __all__ = [
     "integers",
     "pair",
     "pixel_pitch",
+    "plan_options",
     "sides",
     "weight_readings",
 ]
@@ -246,6 +248,21 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: i
     if reach % (SET_SPAN if pixels * pitch <= crowded else 2 * SET_SPAN) == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
+
+
+def plan_options(plan: type, options: dict[str, Any]) -> dict[str, Any]:
+    """Return `options`, which must be parameters of `plan`.
+
+    Raises
+    ------
+    TypeError
+        When one is none of them.
+    """
+    known = inspect.signature(plan).parameters
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"a plan has no option {', '.join(unknown)}; it takes {', '.join(known)}")
+    return options
 
 
 def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nd4jlike.depthwise import DepthwiseConv2d
 from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError
+from nd4jlike.geometry import plan_options
 from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
@@ -137,6 +138,11 @@ class DepthwiseLayer:
         -------
         DepthwiseConv2d
             Takes arrays of shape (N, C, H, W).
+
+        Raises
+        ------
+        TypeError
+            An option that it has not.
         """
         own = {
             "weights": self.weights,
@@ -148,7 +154,7 @@ class DepthwiseLayer:
             "activation": self.activation,
             "quantization": self.quantization,
         }
-        return DepthwiseConv2d(**own | options)
+        return DepthwiseConv2d(**own | plan_options(DepthwiseConv2d, options))
 
     def fused(self) -> DepthwiseLayer:
         """Give this layer: padding is its own, no operator before it is part of it."""

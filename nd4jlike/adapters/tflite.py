@@ -15,6 +15,7 @@ import numpy as np
 
 from nd4jlike.depthwise import DepthwiseConv2d
 from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError
+from nd4jlike.geometry import plan_options
 from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
@@ -174,6 +175,11 @@ class DepthwiseLayer:
         -------
         DepthwiseConv2d
             Takes arrays of shape (N, H, W, C).
+
+        Raises
+        ------
+        TypeError
+            An option that it has not.
         """
         own = {
             "weights": self.weights,
@@ -186,7 +192,7 @@ class DepthwiseLayer:
             "quantization": self.quantization,
             "dtype": self.dtype,
         }
-        return DepthwiseConv2d(**own | options)
+        return DepthwiseConv2d(**own | plan_options(DepthwiseConv2d, options))
 
     def fused(self) -> DepthwiseLayer:
         """Make the PAD before this layer part of it: the same layer with explicit padding, on what the PAD takes.
