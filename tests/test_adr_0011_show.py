@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -701,13 +702,61 @@ def test_d13_more_bits_than_a_float_has():
     assert mismatches(np.array(5, "int8"), np.array(5, "int64")).splitlines()[2] == "0 of 1 elements differ"
 
 
+@pytest.mark.parametrize("wide", [np.int64, np.uint64])
+@pytest.mark.parametrize("narrow", [np.float64, np.float32])
+def test_d13_integers_beside_floats(wide, narrow):
+    """D13: elements of several types are compared exactly, integers beside floats too."""
+    values = [0, 1, 2**53, 2**53 + 1, 2**62 - 1, 2**62, np.iinfo(wide).max, np.iinfo(wide).min]
+    a, b = np.array(values, wide), np.array(values, narrow)
+    exact = [abs(int(x) - int(y)) for x, y in zip(a, b, strict=True)]
+    found = mismatches(a, b)
+    assert (found.differing, found.largest) == (sum(map(bool, exact)), max(exact))
+    assert mismatches(b, a).differing == found.differing
+    assert mismatches(a, b, atol=max(exact)).differing == 0
+    assert mismatches(np.array([2**53 + 1], wide), np.array([2**53], narrow)).splitlines()[2] == "1 of 1 elements differ; the largest difference is 1, at 0"
+    assert mismatches(np.array([5, 5, 5], wide), np.array([5.5, np.nan, np.inf], narrow)).differing == 3
+
+
+@pytest.mark.parametrize("shape", [(3, 50_000), (150_000,), (2, 3, 25_000)])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32"])
+def test_d13_many_elements(shape, dtype):
+    """D13: it counts them all, and says how large the largest difference is, and where: of many, a part at a time."""
+    a = np.zeros(shape, dtype)
+    b = a.copy().T.copy().T
+    b[...] = np.arange(b.size).reshape(shape) % 100 + 1
+    b.flat[140_000] = 120
+    b.flat[140_001] = 120
+    found = mismatches(a, b, rows=2)
+    assert (found.differing, found.largest) == (b.size, 120)
+    where = ",".join(map(str, np.unravel_index(140_000, shape)))
+    assert found.splitlines()[2] == f"{b.size} of {b.size} elements differ; the largest difference is 120, at {where}"
+    assert found.endswith(f"... {b.size - 2} elements")
+    assert mismatches(b, b.copy()).differing == 0
+    if dtype == "float32":
+        b.flat[149_999] = np.nan
+        assert np.isnan(mismatches(a, b).largest)
+
+
+def test_d13_memory():
+    """D13: it counts them all, a part at a time: what differs everywhere needs no more memory than what does not."""
+    a, b = np.zeros(4_000_000, "int8"), np.ones(4_000_000, "int8")
+    tracemalloc.start()
+    try:
+        assert mismatches(a, b).differing == a.size
+        assert tracemalloc.get_traced_memory()[1] < a.size
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"b": np.zeros((2, 4), "int8")}, r"arrays of equal shape can be compared, these have \(2, 3\) and \(2, 4\)"),
         ({"atol": 1}, r"integers are compared exactly, tolerances are of floats: rtol=0.0, atol=1 for int8 and int8"),
-        ({"rtol": -1}, r"tolerances must be 0 or more: rtol=-1, atol=0.0"),
-        ({"atol": float("nan")}, r"tolerances must be 0 or more: rtol=0.0, atol=nan"),
+        ({"rtol": -1}, r"tolerances must be numbers of 0 or more: rtol=-1, atol=0.0"),
+        ({"atol": float("nan")}, r"tolerances must be numbers of 0 or more: rtol=0.0, atol=nan"),
+        ({"atol": "x"}, r"tolerances must be numbers of 0 or more: rtol=0.0, atol='x'"),
+        ({"rtol": None}, r"tolerances must be numbers of 0 or more: rtol=None, atol=0.0"),
         ({"rows": 0}, r"rows must be 1 to \d+: 0"),
     ],
 )

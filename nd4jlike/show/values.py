@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     _Array = npt.NDArray[Any]
 
 __all__ = ["Mismatches", "mismatches"]
+
+
+# Elements that are compared at a time.
+_CHUNK = 1 << 16
 
 
 class Mismatches(str):
@@ -62,7 +67,7 @@ def mismatches(a: NdArray | npt.ArrayLike, b: NdArray | npt.ArrayLike, *, rtol: 
     Raises
     ------
     LayoutError
-        If the shapes differ; for tolerances below 0, or of integers, which are compared exactly; for less than 1 row.
+        If the shapes differ; for tolerances that are no numbers or below 0, or of integers, which are compared exactly; for less than 1 row.
 
     Examples
     --------
@@ -82,51 +87,73 @@ def mismatches(a: NdArray | npt.ArrayLike, b: NdArray | npt.ArrayLike, *, rtol: 
     a, b = asarray(a), asarray(b)
     if a.shape != b.shape:
         raise LayoutError(f"arrays of equal shape can be compared, these have {a.shape} and {b.shape}")
-    if not (rtol >= 0 and atol >= 0):
-        raise LayoutError(f"tolerances must be 0 or more: rtol={rtol!r}, atol={atol!r}")
+    if not all(isinstance(tolerance, Real) and tolerance >= 0 for tolerance in (rtol, atol)):
+        raise LayoutError(f"tolerances must be numbers of 0 or more: rtol={rtol!r}, atol={atol!r}")
     rows = integer("rows", rows, 1)
     here, there = (np.asarray(x.astype("float32") if x.dtype == bfloat16 else x) for x in (a, b))
     floats = "f" in here.dtype.kind + there.dtype.kind
     if not floats and (rtol or atol):
         raise LayoutError(f"integers are compared exactly, tolerances are of floats: rtol={rtol!r}, atol={atol!r} for {a.dtype} and {b.dtype}")
-    places = np.flatnonzero(_differ(here, there, rtol, atol) if floats else here != there)
-    indices = [tuple(int(i) for i in np.unravel_index(place, a.shape)) for place in places[:rows]]
+    differing = worst = start = 0
+    largest: float = 0
+    listed: list[int] = []
+    for chunk_here, chunk_there in np.nditer([here, there], ["external_loop", "buffered", "zerosize_ok"], order="C", buffersize=_CHUNK):
+        places = np.flatnonzero(_differ(*_comparable(chunk_here, chunk_there), rtol, atol))
+        if len(places):
+            distances = _distances(*_comparable(chunk_here[places], chunk_there[places]))
+            farthest = int(np.argmax(distances))
+            distance = float(distances[farthest]) if floats else int(distances[farthest])
+            if not differing or distance > largest or (distance != distance and largest == largest):
+                largest, worst = distance, start + int(places[farthest])
+            listed += (start + places[: rows - len(listed)]).tolist()
+            differing += len(places)
+        start += len(chunk_here)
+    indices = [tuple(int(i) for i in np.unravel_index(place, a.shape)) for place in listed]
 
-    found = f"{len(places)} of {a.size} elements differ"
+    found = f"{differing} of {a.size} elements differ"
     if rtol or atol:
         found += f" by more than {atol:g} + {rtol:g} * |b|"
-    largest: float = 0
-    if len(places):
-        distances = _distances(here.flat[places], there.flat[places])
-        worst = int(np.argmax(distances))
-        largest = distances[worst].item() if floats else int(distances[worst])
-        where = index_text([int(i) for i in np.unravel_index(places[worst], a.shape)])
+    if differing:
+        where = index_text([int(i) for i in np.unravel_index(worst, a.shape)])
         found += f"; the largest difference is {largest:.9g}, at {where}" if floats else f"; the largest difference is {largest}, at {where}"
     lines = [f"a  {a.descriptor!r}", f"b  {b.descriptor!r}", found]
     if indices:
         table = [[index_text(i), str(here[i]), str(there[i]), str(a.descriptor.offset_of(i)), str(b.descriptor.offset_of(i)), ""] for i in indices]
         lines += ["", *table_of([["element", "a", "b", "offset a", "offset b", ""], *table])]
-    if left_out := len(places) - len(indices):
+    if left_out := differing - len(indices):
         lines.append(f"... {left_out} {plural('element', left_out)}")
     made = Mismatches("\n".join(lines))
-    made.differing, made.largest = len(places), largest
+    made.differing, made.largest = differing, largest
     return made
+
+
+def _comparable(here: _Array, there: _Array) -> tuple[_Array, _Array]:
+    """Give both a type that holds the values of both: integers of 64 bits beside floats have none in NumPy's table."""
+    kinds, bytes_of_integers = here.dtype.kind + there.dtype.kind, max(x.itemsize if x.dtype.kind != "f" else 0 for x in (here, there))
+    return (here.astype(np.longdouble), there.astype(np.longdouble)) if "f" in kinds and bytes_of_integers == 8 else (here, there)
 
 
 def _differ(here: _Array, there: _Array, rtol: float, atol: float) -> _Array:
     differ: _Array = (here != there) & ~((here != here) & (there != there))
     if rtol or atol:
-        here, there = here.astype(np.float64), there.astype(np.float64)
+        wide = np.result_type(here, there, np.float64)
+        here, there = here.astype(wide), there.astype(wide)
         with np.errstate(invalid="ignore", over="ignore"):
             differ &= ~(np.isfinite(here) & np.isfinite(there) & (np.abs(here - there) <= atol + rtol * np.abs(there)))
     return differ
 
 
 def _distances(here: _Array, there: _Array) -> _Array:
+    distances: _Array
     if "f" in here.dtype.kind + there.dtype.kind:
-        wide: type[Any] = np.float64
-    else:  # differences of 64 bits need more of them
-        wide = np.int64 if max(here.itemsize, there.itemsize) < 8 else np.object_
+        wide: Any = np.result_type(here, there, np.float64)
+    elif max(here.itemsize, there.itemsize) < 8:
+        wide = np.int64
+    elif here.dtype == there.dtype:  # modulo 2**64, which no difference reaches
+        distances = np.maximum(here, there).astype(np.uint64) - np.minimum(here, there).astype(np.uint64)
+        return distances
+    else:
+        wide = np.object_
     with np.errstate(invalid="ignore", over="ignore"):
-        distances: _Array = np.abs(here.astype(wide) - there.astype(wide))
+        distances = np.abs(here.astype(wide) - there.astype(wide))
     return distances
