@@ -582,3 +582,63 @@ def test_d21_the_name_that_was_asked_for(name, place, capsys):
     assert cli.main(["verify", "model.tflite", "--kernel", name, "--json", "--runs", "1"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["kernel"] == report["layers"][0]["plan"] == name
+
+
+def two_layers():
+    """Two subgraphs, of a layer each."""
+    tiny = tiny_models.depthwise("int8")
+    tiny_models.depthwise("int8", (1, 7, 7, 5), same=False, model=tiny.model)
+    return tiny
+
+
+@pytest.mark.parametrize(("layer", "expected"), [(None, [(0, 0), (1, 0)]), (0, [(0, 0)]), ((0, 0), [(0, 0)]), ((1, 0), [(1, 0)])])
+def test_d23_one_layer(layer, expected, tmp_path):
+    """D23: `verify(layer=...)` compares that layer alone, on what it sees otherwise."""
+    seen = []
+
+    def kernel(x, told):
+        seen.append(((told.subgraph, told.index), np.asarray(x).copy()))
+        return obvious(x, told)
+
+    path = file_of(tmp_path, two_layers())
+    report = verify(path, runs=2, kernel=kernel, layer=layer)
+    assert [(row.subgraph, row.index) for row in report.layers] == expected
+    assert {place for place, _ in seen} == set(expected)
+    alone = seen[:]
+    seen.clear()
+    verify(path, runs=2, kernel=kernel)
+    for (place, x), (_, other) in zip(alone, [entry for entry in seen if entry[0] in expected], strict=True):
+        assert np.array_equal(x, other), place
+    assert [(row.subgraph, row.index) for row in verify(path, runs=1, layer=layer).layers] == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (3, r"model\.tflite: no depthwise layer 0/3 in this model, which has 0/0, 1/0"),
+        ((0, 1), r"no depthwise layer 0/1 in this model, which has 0/0, 1/0"),
+        ("0/0", "layer must be the index of an operator, or that of its subgraph and it: '0/0'"),
+        ((0, 0, 0), r"layer must be the index of an operator, or that of its subgraph and it: \(0, 0, 0\)"),
+        (1.5, "layer must be the index"),
+    ],
+)
+def test_d23_refused(layer, message, tmp_path):
+    """D23: that layer alone; one that the model has not is an error that names those that it has."""
+    with pytest.raises(LayoutError, match=message):
+        verify(file_of(tmp_path, two_layers()), layer=layer)
+
+
+def test_d23_on_the_command_line(place, capsys):
+    """D23: `--layer` takes it as reports write it, SUBGRAPH/INDEX, or the index alone."""
+    file_of(place, two_layers())
+    for text, subgraph in (("0", 0), ("0/0", 0), ("1/0", 1)):
+        assert cli.main(["verify", "model.tflite", "--runs", "1", "--kernel", "my_kernels:wrong", "--layer", text, "--json"]) == 1
+        (row,) = json.loads(capsys.readouterr().out)["layers"]
+        assert (row["subgraph"], row["index"]) == (subgraph, 0)
+    assert cli.main(["verify", "model.tflite", "--layer", "7"]) == 2
+    assert capsys.readouterr() == ("", "nd4jlike: model.tflite: no depthwise layer 0/7 in this model, which has 0/0, 1/0\n")
+    for text in ("a", "1/2/3", "-1", "/1", ""):
+        with pytest.raises(SystemExit):
+            cli.main(["verify", "model.tflite", "--layer", text])
+        said = f"nd4jlike: argument --layer: INDEX or SUBGRAPH/INDEX is needed, as reports write it: {text!r} (see nd4jlike verify --help)\n"
+        assert capsys.readouterr() == ("", said)

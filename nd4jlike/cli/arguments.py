@@ -71,6 +71,7 @@ def _build_parser() -> argparse.ArgumentParser:
         help="compare this function with the reference instead of the kernels here: it takes an array and a nd4jlike.verify.KernelLayer and returns the output",
     )
     verify.add_argument("--halo", action="store_true", help="give --kernel its input in a buffer with the layer's padding around it")
+    verify.add_argument("--layer", type=_place, metavar="INDEX", help="compare this layer alone: its INDEX or SUBGRAPH/INDEX, as the report writes it")
     _add_verification(verify)
     verify.set_defaults(run=verification.run_verify, crash=_INTERPRETER_CRASH)
 
@@ -166,6 +167,13 @@ def _entry_point(text: str) -> str:
     if os.sep in module or module.endswith(".py"):
         raise argparse.ArgumentTypeError(f"the name of a module is needed, not of a file: {text!r}")
     return text
+
+
+def _place(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(?:(\d+)/)?(\d+)", text, re.ASCII)
+    if not found:
+        raise argparse.ArgumentTypeError(f"INDEX or SUBGRAPH/INDEX is needed, as reports write it: {text!r}")
+    return int(found[1] or 0), int(found[2])
 
 
 def _file(text: str) -> str:

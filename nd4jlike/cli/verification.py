@@ -33,7 +33,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
     check_output(arguments)
     with foreign_output() if arguments.kernel else nullcontext():
         kernel = _load_kernel(arguments.kernel) if arguments.kernel else None
-        report = _report(arguments.model, arguments, inputs=arguments.input, kernel=kernel, halo=arguments.halo)
+        report = _report(arguments.model, arguments, inputs=arguments.input, kernel=kernel, halo=arguments.halo, layer=arguments.layer)
     if arguments.json:
         print_json(report.to_dict())
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nd4jlike.ndarray import NdArray
-    from nd4jlike.verify.formats import Model
+    from nd4jlike.verify.formats import Layer, Model
     from nd4jlike.verify.kernels import KernelLayer
 
 __all__ = ["ROUNDING_CHOICES", "verify"]
@@ -44,6 +45,7 @@ def verify(
     isa: str | None = None,
     kernel: Callable[[NdArray, KernelLayer], Any] | None = None,
     halo: bool = False,
+    layer: int | tuple[int, int] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ModelReport:
     """Compare every depthwise layer of a model with a reference interpreter.
@@ -82,6 +84,9 @@ def verify(
         layer is an operator of its own then. No times are taken.
     halo : bool
         Whether `x` lies in a buffer with `layer.padding` around it, at the input zero point: ``x.hosting_array()``. Else it is dense.
+    layer : int or (int, int), optional
+        The index of an operator, in the first subgraph, or that of a subgraph and of an operator there, as rows of the report have them:
+        that layer alone is compared. All are by default.
     progress : callable, optional
         Called with steps done, steps in all, and what comes next.
 
@@ -93,8 +98,9 @@ def verify(
     Raises
     ------
     LayoutError
-        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed`, `inputs` or `halo` of another kind;
-        a `kernel` that is not callable, beside `threads` or `isa`, or returns another shape; `halo` without a `kernel`.
+        A file that is no model, a model without depthwise layers, an input that does not fit; `runs`, `seed`, `inputs` or `halo` of
+        another kind; a `layer` that the model has not; a `kernel` that is not callable, beside `threads` or `isa`, or returns another
+        shape; `halo` without a `kernel`.
     DTypeError
         A layer of unsupported element types; a `kernel` that returns another one.
     IsaError
@@ -138,36 +144,37 @@ def verify(
     if not model.layers:
         what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
         raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
+    layers = model.layers if layer is None else _one(model, layer, os.fspath(path))
     feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
     tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
-    for layer in model.layers:
+    for entry in layers:
         try:
-            layer.plan(rounding=tried[0], **options)
+            entry.plan(rounding=tried[0], **options)
         except (LayoutError, DTypeError) as error:
-            raise type(error)(f"{os.fspath(path)}: depthwise layer {layer.name}: {error}") from error
+            raise type(error)(f"{os.fspath(path)}: depthwise layer {entry.name}: {error}") from error
     interpreter = open_reference(model, reference, feeds[0])
     tallies = []
-    for layer in model.layers:
+    for entry in layers:
         # XNNPACK has no int16.
-        for name in tried if layer.quantization and layer.dtype != "int16" else tried[:1]:
-            judge = LiteRtXnnpack if name == "xnnpack" and layer.quantization and not foreign else type(interpreter)
-            tallies.append(Tally(layer, name, judge, own, **options))
+        for name in tried if entry.quantization and entry.dtype != "int16" else tried[:1]:
+            judge = LiteRtXnnpack if name == "xnnpack" and entry.quantization and not foreign else type(interpreter)
+            tallies.append(Tally(entry, name, judge, own, **options))
 
     total = (len(feeds) + 1) * len(tallies)
-    random = np.random.default_rng(seed)
+    randoms = {(entry.subgraph, entry.index): np.random.default_rng((seed, entry.subgraph, entry.index)) for entry in layers}
     for run, feed in enumerate(feeds):
         if run:  # the choice of the interpreter was the first
             interpreter.run(feed)
         for i, tally in enumerate(tallies):
             if progress:
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
-            layer = tally.layer
-            if layer.subgraph == 0:
-                expected = interpreter.tensor(layer.output) if isinstance(interpreter, tally.judge) and not foreign else None
-                tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(layer.input))
+            entry = tally.layer
+            if entry.subgraph == 0:
+                expected = interpreter.tensor(entry.output) if isinstance(interpreter, tally.judge) and not foreign else None
+                tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(entry.input))
             else:
-                tally.add(random_values(random, tally.fused.input_shape, np.dtype(layer.dtype)))
+                tally.add(random_values(randoms[entry.subgraph, entry.index], tally.fused.input_shape, np.dtype(entry.dtype)))
     reports = []
     for i, tally in enumerate(tallies):
         if progress:
@@ -187,3 +194,15 @@ def verify(
         skipped=model.skipped,
         kernel=own.name if own else None,
     )
+
+
+def _one(model: Model, layer: Any, path: str) -> list[Layer]:
+    """Find a layer by the index of its operator, in the first subgraph or that beside it."""
+    wanted = layer if isinstance(layer, tuple) else (0, layer)
+    if len(wanted) != 2 or not all(isinstance(number, Integral) for number in wanted):
+        raise LayoutError(f"layer must be the index of an operator, or that of its subgraph and it: {layer!r}")
+    found = [entry for entry in model.layers if (entry.subgraph, entry.index) == wanted]
+    if not found:
+        known = ", ".join(f"{entry.subgraph}/{entry.index}" for entry in model.layers)
+        raise LayoutError(f"{path}: no depthwise layer {wanted[0]}/{wanted[1]} in this model, which has {known}")
+    return found
