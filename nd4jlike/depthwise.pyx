@@ -772,6 +772,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             apart = "apart: " if launch.planes.one_by_one else apart
         weights = self._reading(x.shape[self._axes[3]]).weights
         reaching = (problem.kernel_width, problem.kernel_height) if launch.signal_turned else (problem.kernel_height, problem.kernel_width)
+        shared = f"{launch.rows} row{'s' if launch.rows != 1 else ''}"
+        if launch.signal_turned:
+            lines = "column" if problem.out_height == 1 else "row"
+            lines = f"{problem.batch} {lines}{'s' if problem.batch != 1 else ''}"
+            shared = f"{lines} of {problem.out_width} outputs, each for one thread" if problem.out_height == 1 else f"{problem.out_height} outputs of {lines}"
         kernel, reaching = ["%dx%d" % extents for extents in (weights.shape[:2], reaching)]
         if kernel != reaching:
             kernel += f", of which {reaching} reach the image"
@@ -780,7 +785,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"halo      {halo}",
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
-            f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {launch.rows} rows",
+            f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {shared}",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
             f"inputs and outputs {DISTANCES[problem.distance]}",
         ]

@@ -1554,7 +1554,11 @@ def test_d26_threads_share_a_row(isa):
     """D26: change places where threads may share what is a row: and say so."""
     x = random((1, 1, 40000, 16), 1)
     alone, shared = [nd.DepthwiseConv2d(random((1, 9, 16, 1), 2), threads=threads, isa=isa) for threads in (1, 2)]
-    assert "threads   2 of 2, 40000 rows" in shared.explain(x)
+    assert "threads   2 of 2, 40000 outputs of 1 row\n" in shared.explain(x)
     assert "rows as columns" in shared.explain(x)
     assert "1x9, 16 channels" in shared.explain(x)
     np.testing.assert_array_equal(alone(x), shared(x))
+    for batch, words in ((1, "1 column of 40000 outputs"), (3, "3 columns of 40000 outputs")):
+        text = nd.DepthwiseConv2d(random((3, 1, 1, 1), 2), threads=2, isa=isa).explain(np.zeros((batch, 40000, 1, 1), np.float32))
+        assert "rows as columns" in text
+        assert f" of 2, {words}, each for one thread\n" in text

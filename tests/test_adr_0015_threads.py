@@ -112,7 +112,7 @@ def test_d3_threads_follow_the_estimated_time(isa):
         plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.float32), threads=4, isa=isa)
         elements = size * size * 32
         parts = max(1, min(4, size // 2, (elements * 9 // (3 * lanes) + 2 * elements * 4 // 40) // 20000))
-        assert f"threads   {parts} of 4, {size} rows" in plan.explain(np.zeros((1, size, size, 32), np.float32))
+        assert f"threads   {parts} of 4, {size} row{'s' * (size > 1)}\n" in plan.explain(np.zeros((1, size, size, 32), np.float32))
         found.add(parts)
     assert {1, 4} < found
 
@@ -133,7 +133,7 @@ def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)
     for height, parts in ((7, 3), (9, 4), (1, 1), (2, 1)):
-        assert f"threads   {parts} of 64, {height} rows" in plan.explain(np.zeros((1, height, 400, 512), np.float32))
+        assert f"threads   {parts} of 64, {height} row{'s' * (height > 1)}\n" in plan.explain(np.zeros((1, height, 400, 512), np.float32))
     assert "threads   5 of 64, 5 rows" in plan.explain(np.zeros((5, 1, 400, 512), np.float32))
 
 
