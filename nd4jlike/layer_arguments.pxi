@@ -41,7 +41,15 @@ cdef object wrong_input(object given, object weights, object dtype, object asked
         takes = f"{dtype} inputs beside an int64 bias, int8 inputs have a bias of int32"
     else:
         takes = "int8 inputs, or int16 where zero points are 0" if weights == np.int8 else f"{dtype} inputs"
+        takes += as_uint8(weights, given)
     return DTypeError(f"input and weights must have element types that go together: input of {given}, weights of {weights}, which take {takes}")
+
+
+cdef str as_uint8(object weights, object given):
+    """How int8 weights go with uint8 inputs, where it is these that are not taken."""
+    if weights != np.int8 or given != np.uint8:
+        return ""
+    return "; uint8 inputs take uint8 weights, which have a zero point for negative taps: these plus 128, with Quantization(..., weights_zero_point=128)"
 
 
 cdef tuple four_extents(object shape):
@@ -91,7 +99,8 @@ cdef object input_dtype(object weights, object bias, object dtype):
         return np.dtype(np.int16) if weights == np.int8 and getattr(bias, "dtype", None) == np.int64 else weights
     found = dtypes.dtype(dtype)
     if found != weights and not (found == np.int16 and weights == np.int8):
-        raise DTypeError(f"dtype must be the element type of the weights, or int16 for int8 weights: {found} for weights of {weights}")
+        how = as_uint8(weights, found)
+        raise DTypeError(f"dtype must be the element type of the weights, or int16 for int8 weights: {found} for weights of {weights}{how}")
     return found
 
 

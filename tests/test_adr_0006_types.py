@@ -146,6 +146,20 @@ def test_d13_d15_zero_points_that_a_type_has_not(kind, zero_points, words):
         nd.depthwise_conv2d(np.zeros((1, 4, 4, 4), kind), weights, quantization=q, dtype=kind)
 
 
+def test_d13_int8_weights_beside_uint8_inputs():
+    """D13: int8 weights are refused beside them, with the way to say the same: plus 128, with that as their zero point."""
+    rng = np.random.default_rng(0)
+    x, weights = numbers("uint8", (1, 5, 5, 4), rng), rng.integers(-128, 128, (3, 3, 4, 1)).astype(np.int8)
+    way = r"; uint8 inputs take uint8 weights.*these plus 128, with Quantization\(..., weights_zero_point=128\)$"
+    q = nd.Quantization((0.5, 3), 0.25, None)
+    for ask in (lambda: nd.depthwise_conv2d(x, weights, quantization=q), lambda: nd.DepthwiseConv2d(weights, quantization=q, dtype="uint8")):
+        with pytest.raises(nd.DTypeError, match=way):
+            ask()
+    said = nd.depthwise_conv2d(x, (weights.astype(np.int16) + 128).astype(np.uint8), quantization=nd.Quantization((0.5, 3), 0.25, None, weights_zero_point=128))
+    halves = x.astype(np.int16) - 3  # whose zero point is 0, as int16 has it
+    assert np.array_equal(said, nd.depthwise_conv2d(halves, weights, quantization=nd.Quantization((0.5, 0), 0.25, None), dtype="int16"))
+
+
 @every_isa
 @pytest.mark.parametrize("channels", [16, 17, 39, 64, 96])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1), (3, 3)])
