@@ -10,7 +10,7 @@ from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport ShapeDescriptor
 from nd4jlike.kernels.gradients cimport GradientTable
 from nd4jlike.kernels.problem cimport FLOAT32, Family, KernelTable, Problem, Requantization
-from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
+from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, share_work
 
 from collections import namedtuple
@@ -602,6 +602,7 @@ cdef tuple names_of(object needs):
 
 cdef object as_weights(object weights):
     """Weights as NumPy has them."""
+    weights = taken(weights)
     if isinstance(weights, NdArray) and weights.dtype != SINGLE:  # bfloat16 is none of NumPy's
         raise no_kernel("weights", weights.dtype)
     try:
@@ -639,7 +640,7 @@ cdef object reading_that_fits(list readings, Py_ssize_t channels, Py_ssize_t cou
 
 cdef list outputs(object out, tuple needs, tuple shapes, dict inputs):
     """What was given to write to, checked, for each of NAMES; `inputs`: what that may not overlap."""
-    cdef list taken = [(name, *address_range(array)) for name, array in inputs.items() if array is not None]
+    cdef list reached = [(name, *address_range(array)) for name, array in inputs.items() if array is not None]
     if out is None:
         return [None, None, None]
     if not isinstance(out, tuple) or len(out) != 3:
@@ -658,10 +659,10 @@ cdef list outputs(object out, tuple needs, tuple shapes, dict inputs):
         if array.readonly:
             raise LayoutError(f"out for {name} must be writable: it is read-only")
         begin, end = address_range(array)
-        for other, first, last in taken:
+        for other, first, last in reached:
             if begin < last and first < end:
                 raise LayoutError(f"out for {name} must not overlap {other}: bytes {begin:#x} to {end:#x} and {first:#x} to {last:#x}")
-        taken.append((name, begin, end))
+        reached.append((name, begin, end))
         found.append(array)
     return found
 

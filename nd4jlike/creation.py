@@ -510,9 +510,14 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
         raise UnsupportedLayoutError(f"a {type(obj).__name__} exports no buffer to share, and copy=False forbids a copy; from_dlpack shares by capsule")
     try:
         found = wrap_array(obj)
-    except DTypeError:
-        values = np.asarray(obj)
-        if dtype is None or copy is False or not (values.dtype.kind in "fiu" or dtypes.are_large_integers(values)):
+    except DTypeError as unknown:
+        if dtype is None or copy is False:
+            raise
+        try:
+            values = np.asarray(obj)
+        except TypeError:  # of another library's, which NumPy cannot read
+            raise unknown from None
+        if not (values.dtype.kind in "fiu" or dtypes.are_large_integers(values)):
             raise
         # NumPy converts its other byte orders and its long double.
         to_type = dtypes.dtype(dtype)

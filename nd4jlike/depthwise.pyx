@@ -13,7 +13,7 @@ from nd4jlike.kernels.problem cimport (
     ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED,
     REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
 from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
-from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, unwritten
+from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work
 
 import numpy as np

@@ -89,6 +89,7 @@ cdef object picked(object values, object key, shape):
 
 cdef object encoded(object dtype, object value):
     """`value` as NumPy can write it into `elements`: bfloat16 rounded to its bits."""
+    value = taken(value)
     if isinstance(value, NdArray):
         value = (<NdArray> value).to_numpy() if (<NdArray> value).descriptor.dtype is not BFLOAT16 else decoded(value)
     if dtype is BFLOAT16:
@@ -176,6 +177,7 @@ cdef int assign(NdArray array, object value, object places=None) except -1:
     if array.readonly:
         raise LayoutError(f"the array is read-only: {array.descriptor!r}")
     dtype = array.descriptor.dtype
+    value = taken(value)
     if places is None and isinstance(value, NdArray):
         source = value
         conversion = conversion_on_the_way(source.descriptor.dtype, dtype)

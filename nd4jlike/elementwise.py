@@ -13,7 +13,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError, _NoAxisError
-from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, wrap_array
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, _taken, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +34,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     where = kwargs.get("where", True)
     if not all(map(_is_ours, (*inputs, *outs, where))):
         return NotImplemented
+    inputs = tuple(map(_taken, inputs))
     if method == "__call__" and ufunc.signature is None:
         return _call(ufunc, inputs, outs, kwargs)
     views = _Views()
@@ -132,6 +133,7 @@ class _Views:
 
     def all_in(self, tree: Any) -> Any:
         """`tree` with views in place of NdArrays, in tuples, lists and dictionaries too."""
+        tree = _taken(tree)
         if isinstance(tree, NdArray):
             return self.view(tree)
         if type(tree) in (tuple, list):
@@ -246,7 +248,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     """Compute element by element; new results have the layout of the first NdArray of their shape."""
     for out in outs:
         _refuse_read_only(out)
-    where = kwargs.pop("where", True)
+    where = _taken(kwargs.pop("where", True))
     given = [x if isinstance(x, (NdArray, *_WEAK)) else np.asarray(x) for x in (*inputs, where)]
     shape = _broadcast(*[x.shape for x in given if not isinstance(x, _WEAK)])
     if shape == () and all(out is None for out in outs):
@@ -404,7 +406,7 @@ def _shares(func: Callable[..., Any]) -> Callable[..., Any]:
     """Make a question about memory: blocked arrays answer for all their cells."""
 
     def run(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-        return func(*[_exploded(x) if isinstance(x, NdArray) else x for x in (a, b)], *args, **kwargs)
+        return func(*[_exploded(x) if isinstance(x, NdArray) else x for x in map(_taken, (a, b))], *args, **kwargs)
 
     return run
 

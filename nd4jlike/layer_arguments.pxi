@@ -63,7 +63,8 @@ cdef tuple four_extents(object shape):
 
 
 cdef object plain_numbers(object values, str name):
-    """An NdArray as it is, anything else as NumPy reads it."""
+    """An NdArray as it is, anything else as NumPy reads it, or DLPack."""
+    values = taken(values)
     if isinstance(values, NdArray):
         return values
     try:

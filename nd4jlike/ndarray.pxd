@@ -32,6 +32,9 @@ cdef NdArray unwritten(ShapeDescriptor descriptor)
 # NdArray as it is; anything that exports a buffer wrapped zero-copy. Others, and copies, are for `nd4jlike.asarray`.
 cdef NdArray as_ndarray(object x)
 
+# What is read beside arrays: another library's as NumPy or DLPack reads them, anything else as it is.
+cdef object taken(object x)
+
 # Memory of the caller to write to, `name` in what is said of it; a copy would be written in its place.
 cdef NdArray as_output(str name, object out)
 

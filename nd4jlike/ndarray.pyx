@@ -233,13 +233,45 @@ cdef ShapeDescriptor descriptor_of_wrapped(const Layout *figures, object dtype):
     return found
 
 
+cdef bint speaks_dlpack(object x):
+    """Whether it is another library's array."""
+    return hasattr(type(x), "__dlpack__") and hasattr(type(x), "__dlpack_device__")
+
+
 cdef object read_by_numpy(object x):
     try:
-        return AS_NUMPY(x)
+        found = AS_NUMPY(x)
+        if found.dtype.kind == "O" and not isinstance(x, NDARRAY) and speaks_dlpack(x):
+            raise TypeError("NumPy reads no numbers")
+        return found
     except ValueError as error:
         if type(error) is not ValueError:
             raise
         raise LayoutError(f"no array can be made of a {type(x).__name__}, it must hold numbers, as many at each place: {error}") from None
+
+
+cdef NdArray handed_over(object x, object error):
+    """The array that DLPack makes of what NumPy cannot read, as its `error` says."""
+    name = type(x).__name__
+    words = str(error)
+    if isinstance(error, TypeError):  # of torch's bfloat16; other errors are about elements that a capsule may be silent about
+        try:
+            return _from_dlpack(x)
+        except DTypeError as refused:
+            raise DTypeError(f"no array can be made of a {name}, NumPy has no such elements, and by DLPack: {refused}; {words}") from error
+        except (BufferError, RuntimeError, TypeError, ValueError) as refused:
+            words = f"{words}; by DLPack: {refused}"
+    raise UnsupportedLayoutError(f"a {name} does not hand over its elements, which an array shares or copies: {words}") from error
+
+
+cdef object taken(object x):
+    """`x`, but as NumPy or DLPack reads it where it is another library's array: what NumPy cannot read is an array of ours."""
+    if isinstance(x, (NdArray, NDARRAY, GENERIC)) or not speaks_dlpack(x):
+        return x
+    try:
+        return read_by_numpy(x)
+    except (TypeError, RuntimeError) as error:
+        return handed_over(x, error)
 
 
 cdef NdArray as_ndarray(object x):
@@ -254,13 +286,10 @@ cdef NdArray as_ndarray(object x):
         return x
     try:
         array = x if type(x) is NDARRAY else read_by_numpy(x)
-    except TypeError as error:
-        if not hasattr(x, "__dlpack__"):
+    except (TypeError, RuntimeError) as error:
+        if not speaks_dlpack(x):
             raise
-        try:
-            return _from_dlpack(x)
-        except (BufferError, RuntimeError, TypeError, ValueError):
-            raise error from None
+        return handed_over(x, error)
     dtype = NUMPY_TYPES.get(array.dtype)
     if dtype is None:
         dtype = dtypes.dtype(array.dtype)
@@ -300,10 +329,30 @@ cdef NdArray as_ndarray(object x):
 
 
 cdef NdArray as_output(str name, object out):
-    if not isinstance(out, NdArray) and not PyObject_CheckBuffer(out):
-        shared = "; from_dlpack shares its memory" if hasattr(out, "__dlpack__") else ""
-        raise LayoutError(f"{name} must be an NdArray or export a buffer: a {type(out).__name__}{shared}")
-    return as_ndarray(out)
+    if isinstance(out, NdArray) or PyObject_CheckBuffer(out):
+        return as_ndarray(out)
+    if not speaks_dlpack(out):
+        raise LayoutError(f"{name} must be an NdArray, export a buffer or speak DLPack: a {type(out).__name__}")
+    return shared(out)
+
+
+cdef NdArray shared(object x):
+    """The memory of what speaks DLPack and exports no buffer, unless its elements are not as they lie there."""
+    taken(x)  # raises it: the capsule of a tensor that torch negates is silent about it
+    return _from_dlpack(x)
+
+
+cdef Buffer dense_memory(object exporter):
+    """What exports one contiguous run of bytes, by the buffer protocol or by DLPack."""
+    cdef NdArray made
+    if isinstance(exporter, Buffer) or PyObject_CheckBuffer(exporter) or not speaks_dlpack(exporter):
+        return wrap(exporter)
+    made = shared(exporter)
+    if made.buffer.nbytes != made.descriptor.layout.length * made.descriptor.layout.itemsize:
+        raise UnsupportedLayoutError(
+            f"a {type(exporter).__name__} does not export one contiguous run of bytes: shape {made.shape}, strides {made.strides} of {made.descriptor.dtype}"
+        )
+    return made.buffer
 
 
 cdef int kinds_of(object where) except -1:
@@ -338,7 +387,7 @@ cdef class NdArray(_Operators):
         Where each element lives.
     buffer : object, optional
         Memory to wrap, zero-copy: anything that exports one contiguous run of bytes, such as `bytearray`, `mmap`, a dense
-        NumPy array, or the `buffer` of another array. Default: new memory, zeroed, aligned to 64 bytes at element (0, .., 0).
+        NumPy array or tensor, or the `buffer` of another array. Default: new memory, zeroed, aligned to 64 bytes at element (0, .., 0).
 
     Attributes
     ----------
@@ -393,7 +442,7 @@ cdef class NdArray(_Operators):
                     raise LayoutError(f"no memory can be laid out so: {status.explain()}", status)
             memory = memory_for(descriptor, True)
         else:
-            memory = wrap(buffer)
+            memory = dense_memory(buffer)
             dtypes.refuse_references(memory.held)
             if memory.nbytes < needed:
                 raise LayoutError(f"the buffer has {memory.nbytes} bytes, the layout needs {needed}: {descriptor!r}")
@@ -1460,6 +1509,11 @@ def _exploded(NdArray x not None):
 def _apart_from(cells, values):
     """What NumPy may write to `cells` where `values` are to arrive as they were."""
     return apart_from(cells, values)
+
+
+def _taken(x):
+    """See `taken`."""
+    return taken(x)
 
 
 def wrap_array(x):

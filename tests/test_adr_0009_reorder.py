@@ -360,7 +360,7 @@ def test_d5_out_is_checked():
         (nd.LayoutError, "overlap", "nchw", x[:, ::-1]),
         (nd.DTypeError, "element type", nd.ShapeDescriptor("float32", "c", (1, 2, 3, 4)), np.zeros((1, 2, 3, 4), np.int32)),
         (nd.LayoutError, "as the layout says", "nc", np.zeros((1, 2, 3, 4), np.float32)),
-        (nd.LayoutError, "export a buffer: a list", "nchw", [[[[np.float32(0)] * 4] * 3] * 2]),
+        (nd.LayoutError, "export a buffer or speak DLPack: a list", "nchw", [[[[np.float32(0)] * 4] * 3] * 2]),
     )
     for error, match, layout, out in cases:
         with pytest.raises(error, match=match):

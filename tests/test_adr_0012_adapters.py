@@ -1,5 +1,7 @@
 """ADR 0012: torch, JAX and Dask by their adapters."""
 
+import gc
+import operator
 import pickle
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import pytest
 
 import nd4jlike as nd
 from nd4jlike import DTypeError, LayoutError, MissingLibraryError, ShapeDescriptor, UnsupportedLayoutError
+from nd4jlike.adapters import arm_compute
 from nd4jlike.adapters.dask import from_dask, to_dask
 from nd4jlike.adapters.jax import from_jax, to_jax
 from nd4jlike.adapters.torch import from_torch, to_torch
@@ -107,13 +110,170 @@ def test_d8_torch_refused():
             from_torch(torch.zeros(3, dtype=getattr(torch, dtype)))
         assert ("view_as_real" in str(refused.value)) == dtype.startswith("complex")
     for asks in (nd.asarray, nd.array):
-        for tensor, words in ((torch.zeros(3, dtype=torch.float8_e4m3fn), "float8"), (torch.zeros(3, 3, dtype=torch.bfloat16).to_sparse(), "to_dense")):
-            with pytest.raises(TypeError, match=f"(?i){words}"):
-                asks(tensor)
+        with pytest.raises(DTypeError, match=r"(?i)it must be one of float32, .*float8"):
+            asks(torch.zeros(3, dtype=torch.float8_e4m3fn))
     for x in (nd.zeros((4,))[::-1], numbered(ShapeDescriptor.from_tag((1, 8, 2, 2), "nChw8c"))):
         with pytest.raises(UnsupportedLayoutError):
             to_torch(x)
     assert to_torch(nd.arange(4)[::-1], copy=True).tolist() == [3, 2, 1, 0]
+
+
+BINARY = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul, divmod,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    np.add, np.maximum, np.array_equal, np.allclose, np.dot, np.may_share_memory,
+    lambda a, b: np.where(np.asarray(a == b), a, b), lambda a, b: np.concatenate([a, b]), lambda a, b: np.clip(a, b, b), lambda a, b: np.add.outer(a, b),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_d12_tensors_are_operands(dtype):
+    """D12: What speaks DLPack is an operand wherever an array is: of operators, NumPy's functions and ufuncs; results are ours."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    tensor = torch.tensor([[1.0, 2.5], [-3.0, 4.0]]).to(getattr(torch, dtype))
+    same = nd.asarray(tensor)
+    for a in (nd.array(tensor), nd.full((2, 2), 2, "float32"), nd.reorder(np.full((2, 2), 3, np.float32), "aB4b")):
+        for call in BINARY:
+            for given, wanted in (((a, tensor), (a, same)), ((tensor, a), (same, a))):
+                found, want = call(*given), call(*wanted)
+                assert type(found) is type(want), call
+                np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(want, np.float32))
+    assert (same == tensor).all()
+    assert (tensor == same).all()
+    assert not (same != tensor).any()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_d12_tensors_are_written(dtype):
+    """D12: What speaks DLPack is an operand wherever an array is: of assignments."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensor = torch.tensor([[1.0, 2.5], [-3.0, 4.0]]).to(getattr(torch, dtype))
+    for target in ("float32", "bfloat16"):
+        for x in (nd.zeros((2, 2), target), nd.reorder(nd.zeros((2, 2), target), "aB4b"), nd.zeros((2, 2), target, paddings=(1, 1))):
+            for key, values in ((Ellipsis, tensor), (np.ones((2, 2), bool), tensor.reshape(4)), ((slice(None), 0), tensor[:, 0])):
+                x[...] = 0
+                x[key] = values
+                assert x[:, 0].tolist() == tensor[:, 0].tolist()
+    x = nd.zeros((2, 2))
+    np.copyto(x, tensor)
+    assert x.tolist() == tensor.tolist()
+    x += tensor
+    assert x.tolist() == (2 * tensor).tolist()
+    for made in (nd.full((2, 2), tensor, dtype), nd.full_like(x, tensor)):
+        assert made.tolist() == tensor.tolist()
+    assert nd.create((1, 1), paddings=(0, 1), padding_value=tensor[0, 1]).hosting_array().tolist() == [[0, 2.5]]
+    with pytest.raises(DTypeError, match="only casts within a kind"):
+        nd.zeros((2, 2), "int8")[...] = tensor
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_d12_tensors_are_weights(dtype):
+    """D12: What speaks DLPack is an operand wherever an array is: of layers and adapters."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x, weights, bias = [torch.arange(torch.Size(shape).numel()).reshape(shape).to(getattr(torch, dtype)) for shape in ((1, 4, 4, 2), (3, 3, 2, 1), (2,))]
+    want = nd.depthwise_conv2d(nd.asarray(x), nd.asarray(weights), nd.asarray(bias))
+    assert nd.depthwise_conv2d(x, weights, bias).tolist() == nd.DepthwiseConv2d(weights, bias)(x).tolist() == want.tolist()
+    tensor = arm_compute.Tensor(arm_compute.TensorInfo.from_shape((4, 4, 2), {"float32": "F32", "bfloat16": "BFLOAT16"}[dtype]))
+    tensor.allocate()
+    tensor.copy_from(x[0])
+    assert tensor.copy_to().tolist() == x[0].tolist()
+
+
+def test_d12_what_is_not_handed_over():
+    """D12: What neither hands over is refused, in the words of its library; never is it just unequal."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    a = nd.ones((2, 2))
+    plan = nd.DepthwiseConv2d(np.ones((1, 1, 2, 1), np.float32))
+    asks = (nd.asarray, nd.array, plan, lambda t: a + t, lambda t: a == t, lambda t: np.where(a, a, t), lambda t: a.__setitem__(Ellipsis, t))
+    for of in (torch.float32, torch.bfloat16):
+        ones = torch.ones(2, 2, dtype=of)
+        for tensor, words in (
+            (torch.ones(2, 2, dtype=of, requires_grad=True), "detach"), (ones.to_sparse(), "to_dense"), (ones.to("meta"), "meta"),
+            (torch._neg_view(ones), "resolve_neg"),
+        ):  # fmt: skip
+            for ask in asks:
+                with pytest.raises(UnsupportedLayoutError, match=rf"a (Tensor|Parameter) does not hand over its elements.*{words}"):
+                    ask(tensor)
+    for ask in asks:
+        with pytest.raises(DTypeError, match=r"no array can be made of a Tensor.*it must be one of float32"):
+            ask(torch.ones(2, 2, dtype=torch.float8_e4m3fn))
+    with pytest.raises(DTypeError, match="it must be one of float32"):
+        nd.asarray(torch.ones(2, 2, dtype=torch.float8_e4m3fn), dtype="float32")
+
+
+class Bare:
+    """What speaks DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_d12_dlpack_alone():
+    """D12: What speaks DLPack is an operand wherever an array is: by its capsule where NumPy cannot read it."""
+    x = numbered(ShapeDescriptor("float32", "c", (2, 3)))
+    given = Bare(x)
+    assert nd.asarray(given).data_ptr() == x.data_ptr()
+    assert (x + given).tolist() == (x + x).tolist()
+    assert (x == given).all()
+    x[...] = Bare(x + 1)
+    assert x.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_d13_tensors_are_memory_to_write(dtype):
+    """D13: It is memory to write to as well, zero-copy and kept alive: an `out` of plans, gradients and `reorder`, and the buffer of an `NdArray`."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    of = getattr(torch, dtype)
+    x = torch.arange(32).reshape(1, 4, 4, 2).to(of)
+    weights = torch.ones(3, 3, 2, 1).to(of)
+    want = nd.depthwise_conv2d(x, weights)
+    out = torch.zeros(1, 2, 4, 4, dtype=of).permute(0, 2, 3, 1)
+    assert nd.DepthwiseConv2d(weights)(x, out).data_ptr() == out.data_ptr()
+    assert out.tolist() == want.tolist()
+    assert nd.depthwise_conv2d(x, weights, out=torch.zeros(1, 4, 4, 2, dtype=of)).tolist() == want.tolist()
+    assert nd.reorder(x, out=out).data_ptr() == out.data_ptr()
+    assert out.tolist() == x.tolist()
+    tensor = torch.zeros(4, 8, dtype=of)
+    y = nd.NdArray(ShapeDescriptor(dtype, "c", (2, 16)), tensor)
+    y[1, 15] = 7
+    assert tensor[3, 7] == 7
+    alive = sys.getrefcount(tensor)
+    del y
+    gc.collect()
+    assert sys.getrefcount(tensor) < alive
+    with pytest.raises(UnsupportedLayoutError, match="one contiguous run of bytes"):
+        nd.NdArray(ShapeDescriptor(dtype, "c", (2, 2)), tensor[:, ::2])
+    plan = nd.DepthwiseConv2d(weights)
+    for refused, words in (
+        (torch.zeros(1, 4, 4, 2, dtype=of, requires_grad=True), "detach"),
+        (torch._neg_view(torch.zeros(1, 4, 4, 2, dtype=of)), "resolve_neg"),
+    ):
+        for write in (lambda out: plan(x, out), lambda out: nd.reorder(x, out=out), lambda out: nd.NdArray(ShapeDescriptor(dtype, "c", (2, 2)), out)):
+            with pytest.raises(UnsupportedLayoutError, match=words):
+                write(refused)
+    if dtype == "float32":
+        grad, by_bias = torch.ones(1, 4, 4, 2), torch.zeros(2)
+        nd.depthwise_conv2d_backward(grad, x, weights, needs="bias", out=(None, None, by_bias))
+        assert by_bias.tolist() == [16, 16]
+
+
+def test_d13_memory_that_only_reads():
+    """D13: It is memory to write to as well: not where the capsule says that it only reads, or is too old to say it."""
+    x = numbered(ShapeDescriptor("float32", "c", (2, 3)))
+
+    class Legacy(Bare):
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__()
+
+    with pytest.raises(LayoutError, match="read-only"):
+        nd.reorder(x, out=Legacy(x.copy()))
 
 
 def test_d8_a_plan_on_tensors():

@@ -364,7 +364,7 @@ def test_d11_refusals_write_nothing():
         (nd.LayoutError, r"out for weights must have its shape, \(3, 3, 3, 1\): \(3, 3, 1, 3\)", (grad, x, weights),
          {"out": (out[0], np.zeros((3, 3, 1, 3), np.float32), out[2])}),
         (nd.LayoutError, r"out for input must be writable", (grad, x, weights), {"out": (readonly, *out[1:])}),
-        (nd.LayoutError, "out for bias must be an NdArray or export a buffer: a list", (grad, x, weights), {"out": (*out[:2], [0, 0, 0])}),
+        (nd.LayoutError, "out for bias must be an NdArray, export a buffer or speak DLPack: a list", (grad, x, weights), {"out": (*out[:2], [0, 0, 0])}),
         (nd.DTypeError, r"no kernel for gradients with grad of float64: there is float32", (grad.astype(float), x, weights), {}),
         (nd.DTypeError, r"no kernel for gradients with x of int8: there is float32", (grad, x.astype(np.int8), weights), {}),
         (nd.DTypeError, r"no kernel for gradients with weights of float16: there is float32", (grad, x, weights.astype(np.float16)), {}),

@@ -12,6 +12,7 @@ from nd4jlike.dtypes import codes
 from nd4jlike.errors import LayoutError, ShapeStatus
 from nd4jlike.geometry import integers
 from nd4jlike.ndarray import NdArray
+from nd4jlike.ndarray import _taken as taken
 
 __all__ = ["Tensor", "TensorBuffer"]
 
@@ -241,6 +242,7 @@ class Tensor:
         >>> tensor.copy_from(nd4jlike.ones((2, 3)))
         """
         own = self._require_memory("copy_from")
+        array = taken(array)
         source = array if isinstance(array, NdArray) else np.asarray(array)
         self._check_same(source)
         own[...] = source  # leading size-1 axes are no matter
