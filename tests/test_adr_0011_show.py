@@ -960,14 +960,14 @@ def test_d9_memory(run, tmp_path):
     assert run(*padded) == (0, f"{x.show()}\n", "")
     x.hosting_array()[2, 4] = -9
     path.write_bytes(bytes(x.buffer))
-    assert run(*padded) == (1, f"{x.show()}\n", "")
+    assert run(*padded) == (1, f"{x.show()}\n1 of 9 padding cells do not hold 0: (2, 4) at offset 14 holds -9 (halo)\n", "")
     assert run(*padded, "--svg", "-") == (1, x.show().svg(), "")
     code, out, err = run(*padded, "--json")
     assert (code, err) == (1, "")
     assert json.loads(out)["dirty"] == [{"index": [2, 4], "offset": 14, "value": -9, "kind": "halo"}]
     at = json.loads(run(*padded, "--json", "--at", "14")[1])
     assert (at["at"]["kind"], at["cells"]["halo"], at["dirty"][0]["kind"]) == ("halo", 9, "halo")
-    assert run(*padded, "--fill", "-9") == (1, f"{x.show(padding=-9)}\n", "")
+    assert run(*padded, "--fill", "-9") == (1, f"{x.show(padding=-9)}\n{x.check_padding(-9)}\n", "")
     x.fill_padding(-9)
     path.write_bytes(bytes(x.buffer))
     assert run(*padded, "--fill", "-9")[0] == 0

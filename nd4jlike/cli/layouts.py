@@ -62,6 +62,8 @@ def run_describe(arguments: argparse.Namespace) -> int:
         print_json(described)
         return code
     print(drawing)
+    if code == MISMATCH:
+        print(report)
     if arguments.find is not None:
         print(_found(descriptor, described["find"]))
     if "at" in described:
