@@ -299,7 +299,7 @@ class Quantization:
             result = np.clip(result + self.output[1], *bounds).astype(limits.dtype)
         return np.moveaxis(result, -1, axis).reshape(given.shape)
 
-    def check(self, dtype: npt.DTypeLike, channels: int) -> None:
+    def check(self, dtype: npt.DTypeLike, channels: int, output_dtype: npt.DTypeLike | None = None) -> None:
         """Check what only a layer can know: the range of the zero points and the number of scales.
 
         Parameters
@@ -308,14 +308,16 @@ class Quantization:
             Integer type of the activations.
         channels : int
             Number of output channels.
+        output_dtype : dtype, optional
+            Integer type of the results. Default: `dtype`.
 
         Raises
         ------
         LayoutError
-            A zero point that `dtype` cannot hold, or other than 0 for int16 and for weights of int8; a number of weight scales other than 1
+            A zero point that its type cannot hold, or other than 0 for int16 and for weights of int8; a number of weight scales other than 1
             and `channels`, which are no integer of 1 or more; an effective multiplier of 2**14 or more for int16, of 2**30 or more for uint8.
         DTypeError
-            Another `dtype`.
+            Another `dtype` or `output_dtype`.
 
         Examples
         --------
@@ -332,8 +334,9 @@ class Quantization:
         for name, zero_point in zero_points.items():
             if zero_point and (limits.bits == 16 or (name == "weights" and limits.min < 0)):
                 raise LayoutError(f"the {name} zero point must be 0 for {limits.dtype} inputs: {zero_point}")
-            if not limits.min <= zero_point <= limits.max:
-                raise LayoutError(f"the {name} zero point must be an {limits.dtype}, {limits.min} to {limits.max}: {zero_point}")
+            held = limits if output_dtype is None or name != "output" else _limits(output_dtype)
+            if not held.min <= zero_point <= held.max:
+                raise LayoutError(f"the {name} zero point must be an {held.dtype}, {held.min} to {held.max}: {zero_point}")
         if limits.bits == 16:
             self._check_multiplier(MAX_SHIFT_INT16, " for int16 inputs")
         if limits.min == 0:

@@ -1061,8 +1061,40 @@ def test_d15_quantization_is_for_bytes(engine):
         onednn.DepthwiseConv2d((1, 4, 4, 4), weights, quantization=nd.Quantization((0.5, 0), [0.5] * 3, (0.5, 0)), engine=engine)
 
 
+@pytest.mark.parametrize(("dtype", "dst_dtype", "zero_point"), [("int8", "uint8", 200), ("uint8", "int8", -100), ("int8", "int8", 100), ("uint8", None, 200)])
+def test_d15_the_type_of_the_result(engine, dtype, dst_dtype, zero_point):
+    """D15: The result has the type of the input unless `dst` or `dst_dtype` says another one of bytes, whose range is that of the output's zero point."""
+    rng = np.random.default_rng(0)
+    x, weights = rng.integers(0, 100, (1, 6, 5, 8)).astype(dtype), (2 * rng.integers(-9, 10, (3, 3, 8, 1))).astype(np.int8)
+    quantization = nd.Quantization((0.05, 3), 0.25, (0.5, zero_point))
+    found = onednn.depthwise_conv2d(x, weights, dst_dtype=dst_dtype, quantization=quantization, engine=engine)
+    assert found.dtype == (dst_dtype or dtype)
+    padded = np.pad(x.astype(np.int64) - 3, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    sums = sum(padded[:, i : i + 6, j : j + 5] * weights[i, j, :, 0] for i in range(3) for j in range(3))
+    limits = np.iinfo(found.dtype)
+    want = np.clip(np.rint(sums * (0.05 * 0.25 / 0.5)) + zero_point, limits.min, limits.max)
+    assert np.abs(found.to_numpy() - want).max() <= 1
+    asks = [{"dst_dtype": dst_dtype}]
+    if dst_dtype:
+        asks.append({"out": nd.zeros(x.shape, dst_dtype)})
+        assert np.array_equal(onednn.depthwise_conv2d(x, weights, quantization=quantization, engine=engine, **asks[1]), found)
+    beyond = nd.Quantization((0.05, 3), 0.25, (0.5, limits.max + 1))
+    for ask in asks:
+        with pytest.raises(LayoutError, match=f"output zero point must be an {limits.dtype}, {limits.min} to {limits.max}: {limits.max + 1}"):
+            onednn.depthwise_conv2d(x, weights, quantization=beyond, engine=engine, **ask)
+
+
+def test_d15_weights_of_int8(engine):
+    """D15: The bias is int32, and the weights are int8 and have no zero point; others are refused."""
+    quantization = nd.Quantization((0.05, 3), 0.25, (0.5, 7))
+    for of in ("int8", "uint8"):
+        for dtype in ("uint8", "float32"):
+            with pytest.raises(DTypeError, match=f"weights must be int8 with quantization: {dtype}$"):
+                onednn.depthwise_conv2d(np.ones((1, 4, 4, 8), of), np.ones((3, 3, 8, 1), dtype), quantization=quantization, engine=engine)
+
+
 def test_d15_a_bias_of_int32_and_no_zero_point_of_weights(engine):
-    """D15: The bias is int32 and the weights have no zero point; others are refused."""
+    """D15: The bias is int32, and the weights are int8 and have no zero point; others are refused."""
     shape, weights = (1, 4, 4, 8), np.ones((3, 3, 8, 1), np.int8)
     quantization = nd.Quantization((0.5, 0), 0.5, (0.5, 0))
     for bias in (np.ones(8, np.float32), np.ones(8, np.float16), np.ones(8, np.uint8), NdArray(ShapeDescriptor("bfloat16", "c", (8,))), [0.5] * 8):
@@ -1078,6 +1110,21 @@ def test_d15_a_bias_of_int32_and_no_zero_point_of_weights(engine):
     listed, given = (onednn.DepthwiseConv2d(shape, weights, bias, quantization=quantization, engine=engine) for bias in ([40] * 8, np.full(8, 40, np.int32)))
     x = nd.ones(shape, dtype="int8")
     assert np.array_equal(listed(filled(listed.src_descriptor, x)).to_numpy(), given(filled(given.src_descriptor, x)).to_numpy())
+
+
+def test_d12_arrays_of_numpy(engine):
+    """D12: It reads what `asarray` takes, and writes to NumPy's arrays, too."""
+    values = np.arange(1 * 17 * 5 * 4, dtype=np.float32).reshape(1, 17, 5, 4)
+    blocked = onednn.reorder(values, "nChw8c", engine=engine)
+    assert blocked.tolist() == values.tolist()
+    assert onednn.reorder(values[:, ::2], "nchw", engine=engine).tolist() == values[:, ::2].tolist()
+    assert onednn.reorder(memoryview(values), "nhwc", engine=engine).tolist() == values.tolist()
+    target = np.zeros_like(values)
+    assert onednn.reorder(blocked, target, engine=engine).data_ptr() == target.ctypes.data
+    assert np.array_equal(target, values)
+    target.flags.writeable = False
+    with pytest.raises(LayoutError, match="read-only"):
+        onednn.reorder(blocked, target, engine=engine)
 
 
 def test_d16_bind(engine):

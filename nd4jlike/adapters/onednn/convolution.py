@@ -56,8 +56,8 @@ class DepthwiseConv2d:
     weights_format : {"HWCM", "MCHW", "MHWC", "C1HW"}, optional
         Names of the axes of the weights.
     quantization : Quantization, optional
-        For bytes: the library scales its sums, adds the zero point and rounds; the result has the type of the input. `bias` is int32, as ours is;
-        weights have no zero point.
+        For bytes: the library scales its sums, adds the zero point and rounds; the result has the type of the input, or int8 or uint8 as `dst` or
+        `dst_dtype` says, which decides the range of its zero point. `bias` is int32, as ours is; weights are int8 and have no zero point.
         It rounds floats once, half to even: elements may differ from `rounding="xnnpack"` by one where the exact value is near one half.
     engine : Engine, optional
         Default: one that all calls share.
@@ -69,7 +69,8 @@ class DepthwiseConv2d:
     UnsupportedLayoutError
         Where the library has no implementation for these layouts and element types.
     DTypeError
-        For element types that the library lacks, or that contradict `src` and `dst`, and with `quantization` for a bias other than int32.
+        For element types that the library lacks, or that contradict `src` and `dst`, and with `quantization` for weights other than int8 and
+        a bias other than int32.
     TypeError
         When `dst`, `quantization` or `engine` is something else.
     MissingLibraryError
@@ -145,9 +146,11 @@ class DepthwiseConv2d:
         if quantization is not None:
             if {src_type, dst_type} - {"s8", "u8"} or not isinstance(quantization.output, tuple):
                 raise LayoutError(f"quantization scales bytes to bytes: src {src_type}, dst {dst_type}, output {quantization.output}")
-            quantization.check("int8" if src_type == "s8" else "uint8", outputs)
+            quantization.check(by_onednn(src_type).name, outputs, by_onednn(dst_type).name)
             if quantization.weights_zero_point:
                 raise LayoutError(f"the weights zero point must be 0, the library's weights are int8: {quantization.weights_zero_point}")
+            if weights_type != "s8":
+                raise DTypeError(f"weights must be int8 with quantization: {by_onednn(weights_type).name}")
             if numbers_bias is not None and bias_type != "s32":
                 raise DTypeError(f"bias must be int32 with quantization: {by_onednn(bias_type).name}")
             (scale, zero_point), (dst_scale, dst_zero_point) = quantization.input, quantization.output

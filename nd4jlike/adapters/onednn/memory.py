@@ -13,6 +13,7 @@ import numpy as np
 from nd4jlike.adapters.onednn.engine import CACHED, Engine, engine_of, memory_over, primitive_of, run_once
 from nd4jlike.adapters.onednn.libdnnl import DST, SRC
 from nd4jlike.adapters.onednn.memory_desc import MemoryDesc
+from nd4jlike.creation import asarray
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.dtypes import bfloat16_to_float32, bits_dtype, by_onednn
 from nd4jlike.errors import LayoutError, ShapeStatus, UnsupportedLayoutError
@@ -195,14 +196,20 @@ def check_disjoint(reads: Iterable[Memory], writes: Memory) -> None:
             raise LayoutError(f"the result overlaps what is read: bytes {first:#x} to {last:#x} and {start:#x} to {end:#x}")
 
 
-def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescriptor | str, *, engine: Engine | None = None, tail: _Tail = "check") -> NdArray:
+def reorder(
+    source: NdArray | npt.ArrayLike | Memory,
+    destination: NdArray | npt.NDArray[Any] | Memory | ShapeDescriptor | str,
+    *,
+    engine: Engine | None = None,
+    tail: _Tail = "check",
+) -> NdArray:
     """Copy elements to another layout, by the library's reorder.
 
     Parameters
     ----------
-    source : NdArray or Memory
+    source : NdArray, array_like or Memory
         What is read.
-    destination : NdArray, Memory, ShapeDescriptor or str
+    destination : NdArray, numpy.ndarray, Memory, ShapeDescriptor or str
         Of the same shape; of another element type, the library converts (rounding half to even, saturating integers). A descriptor:
         a new array. A layout tag, read over the axes of `source`: a new array of its element type. The tail of blocks is filled with
         zeros, padding within the last block of an axis included; other padding keeps what it holds.
@@ -234,7 +241,9 @@ def reorder(source: NdArray | Memory, destination: NdArray | Memory | ShapeDescr
     ...     y = onednn.reorder(x, "nChw8c")
     ...     assert y[0, 16, 4, 3] == 1 and y.check_padding()
     """
-    read = Memory._of(source, engine, tail)
+    read = Memory._of(source if isinstance(source, Memory) else asarray(source), engine, tail)
+    if isinstance(destination, np.ndarray):
+        destination = asarray(destination)
     if isinstance(destination, str):
         destination = ShapeDescriptor.from_tag(read.array.shape, destination, read.array.dtype)
     if isinstance(destination, ShapeDescriptor):
