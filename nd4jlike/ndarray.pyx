@@ -1337,6 +1337,25 @@ cdef class NdArray(_Operators):
         """
         return (gathered(self) if self.descriptor.layout.block_count else elements(self)).tobytes(order)
 
+    def tofile(self, fid):
+        """Write the bytes of the elements to a file, in c order, without padding.
+
+        Parameters
+        ----------
+        fid : path or file
+            As `numpy.ndarray.tofile` has it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import nd4jlike as nd
+        >>> with tempfile.TemporaryFile() as file:
+        ...     nd.create((2, 1), dtype="int8", paddings=(0, 7)).tofile(file)
+        ...     file.tell()
+        2
+        """
+        (gathered(self) if self.descriptor.layout.block_count else elements(self)).tofile(fid)
+
     def fill(self, value):
         """Write one value to all elements; padding stays as it is.
 

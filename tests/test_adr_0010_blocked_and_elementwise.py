@@ -1572,6 +1572,21 @@ def test_d20_order(d):
         x.copy("Z")
 
 
+def test_d20_tofile(tmp_path):
+    """D20: `tofile` gives what NumPy's method of this name gives on `to_numpy()`: bytes, in c order."""
+    for x in (
+        nd.reorder(numbered((2, 17, 3)), "aBc8b"),
+        nd.create((4, 3), dtype="bfloat16", paddings=(0, 2)),
+        nd.arange(6).reshape(2, 3).T,
+        nd.ones(()),
+    ):
+        x.tofile(tmp_path / "elements")
+        assert (tmp_path / "elements").read_bytes() == x.tobytes()
+        with (tmp_path / "elements").open("wb") as file:
+            x.tofile(file)
+            assert file.tell() == x.nbytes
+
+
 def test_d20_astype():
     """D20: `casting` as NumPy has it, and with `copy=False` the array itself where the type stays."""
     x = nd.reorder(nd.arange(34).reshape(2, 17), "aB8b")
