@@ -197,8 +197,8 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     needs : str or tuple of str
         What to compute: any of ``"input"``, ``"weights"`` and ``"bias"``.
     out : tuple of three, optional
-        For each of input, weights and bias an NdArray or writable buffer that receives the gradient, or None for a new array. None may overlap another,
-        `grad`, `x` or `weights`; padding of the one for the input stays as it is.
+        For each of input, weights and bias an NdArray or writable buffer or tensor that receives the gradient, or None for a new array. None may overlap
+        another, `grad`, `x` or `weights`; padding of the one for the input stays as it is.
     threads : int
         How many threads may share the work. The result has the same bits for any number.
 

@@ -486,7 +486,8 @@ def asarray(obj: Any, copy: bool | None = None, dtype: _DTypeLike | None = None)
     Raises
     ------
     UnsupportedLayoutError
-        For ``copy=False`` where a copy is needed, and for memory that is to be shared and has strides of no whole elements.
+        For ``copy=False`` where a copy is needed, for memory that is to be shared and has strides of no whole elements, and for what another
+        library does not hand over, such as torch's tensors that need a gradient.
     DTypeError
         For element types that are not in the table; with `dtype`, NumPy's other byte orders and its long double are converted.
     LayoutError

@@ -815,7 +815,7 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
         (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout; blocks as in ADR 0017.
     weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype
         See `DepthwiseConv2d`, which is what to use for more than one call.
-    out : NdArray or writable buffer, optional
+    out : NdArray or writable buffer or tensor, optional
         Receives the result; its padding stays as it is. Must not overlap `x`.
 
     Returns

@@ -46,7 +46,7 @@ def reorder(x not None, layout=None, *, out=None, dtype=None, scale=None, zero_p
         Any layout: padded, blocked, permuted; strides may be negative or zero.
     layout : str or ShapeDescriptor, optional
         A layout tag such as ``"nhwc"`` or ``"nChw16c"``, read over the axes of `x`, or a descriptor of the same shape. Default: that of `out`.
-    out : NdArray or writable buffer, optional
+    out : NdArray or writable buffer or tensor, optional
         Receives the elements and comes back. Its axes lie in memory as `layout` says, those of one block anywhere; its strides
         and padding are its own. It must not overlap `x`.
     dtype : dtype, optional
