@@ -518,8 +518,8 @@ def _weight_scales(values: npt.ArrayLike) -> tuple[float, ...]:
 def _scales(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
     try:
         numbers = np.asarray(values)
-    except ValueError:  # ragged
-        raise LayoutError(f"{name} scales must be numbers: {values!r}") from None
+    except (RuntimeError, TypeError, ValueError) as error:  # ragged, or another library's that NumPy cannot read
+        raise LayoutError(f"{name} scales must be numbers that NumPy reads: {values!r} ({error})") from None
     if numbers.dtype.kind not in "fiu":
         raise LayoutError(f"{name} scales must be numbers: {values!r}")
     with np.errstate(over="ignore", under="ignore"):

@@ -797,6 +797,17 @@ def test_d11_bad_scales_and_zero_points(change, words):
     assert words in str(caught.value)
 
 
+def test_d11_scales_that_numpy_cannot_read():
+    """D11: Refused: scales that are not finite and positive as float32: nor those that are none to NumPy, such as torch's bfloat16."""
+
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+    with pytest.raises(nd.LayoutError, match=r"weight scales must be numbers that NumPy reads: .*Tensor.*BFloat16"):
+        nd.Quantization((0.5, 0), Tensor(), (0.5, 0))
+
+
 def test_d11_the_edges_of_what_is_taken():
     """D11: Refused: zero points of more than 32 bits, and scales of which nothing is left as float32, whatever NumPy is told to do about it."""
     assert nd.Quantization((0.5, -(2**31)), 0.5, (0.5, 2**31 - 1)).input == (0.5, -(2**31))
