@@ -325,7 +325,7 @@ def test_d20_accumulators_that_nobody_knows(value, tmp_path):
     (row,) = verify(file_of(tmp_path, tiny_models.depthwise()), runs=1, kernel=lambda x, layer: np.full(layer.output_shape, value, layer.dtype)).layers
     assert row.first_mismatch.accumulator is None
     assert row.first_mismatch.reference_accumulator is not None
-    assert re.search(r"; accumulators unknown here, -?\d+ there$", str(row.first_mismatch))
+    assert re.search(r"; accumulators unknown here, -?\d+ there; multiplier \d+, shift -?\d+$", str(row.first_mismatch))
 
 
 def test_d20_a_kernel_that_refuses_other_scales(tmp_path):
@@ -399,6 +399,66 @@ def test_d22_memory_of_its_own(dtype, tmp_path):
         assert x.data_ptr() % 64 == layer.weights.ctypes.data % 64 == 0
 
 
+@pytest.mark.parametrize("planar", [False, True])
+def test_d24_where_outputs_differ(planar, tmp_path):
+    """D24: A mismatch is placed: how many of the outputs whose windows reach beyond the image differ, and of the others, and in which channels."""
+    if planar:
+        tiny_onnx.runtime()
+        model = tiny_onnx.conv("int8", (1, 3, 9, 8), (3, 3), pads=[1, 1, 1, 1]).save(tmp_path)
+    else:
+        model = file_of(tmp_path, tiny_models.depthwise("int8", (1, 9, 8, 3)))
+    inside = 7 * 6
+
+    def places(spoil):
+        def kernel(x, layer):
+            y = obvious(x, layer)
+            spoil(y)
+            return y
+
+        (row,) = verify(model, runs=2, kernel=kernel).layers
+        assert row.border_elements == 2 * 3 * (9 * 8 - inside)
+        assert row.mismatches == row.border_mismatches + row.inner_mismatches
+        return row.border_mismatches, row.inner_mismatches, row.mismatched_channels, row.places
+
+    def last_row(y):
+        y[:, -1, :, 1] ^= 1
+
+    def all_inside(y):
+        y[:, 1:-1, 1:-1] ^= 1
+
+    beyond = "whose windows reach beyond the image"
+    assert places(lambda y: None) == (0, 0, (), "")
+    assert places(last_row) == (16, 0, (1,), f"outputs that differ: 16 of 180 {beyond}, 0 of 252 others; in 1 of 3 channels: 1")
+    assert places(all_inside) == (0, 252, (0, 1, 2), f"outputs that differ: 0 of 180 {beyond}, 252 of 252 others; in all 3 channels")
+
+
+def test_d24_strides_and_dilations(tmp_path):
+    """D24: outputs whose windows reach beyond the image, whatever the steps."""
+    tiny = tiny_models.depthwise("int8", (1, 11, 13, 3), stride=(2, 1), dilation=(1, 3))
+    (row,) = verify(file_of(tmp_path, tiny), runs=1, kernel=obvious).layers
+    # Rows begin at -1, 1, .. 9; columns at -3, -2, .. 9, and are 7 wide.
+    assert row.output_shape == (1, 6, 13, 3)
+    assert row.border_elements == 3 * (6 * 13 - 4 * 7)
+
+
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+def test_d24_what_the_accumulator_is_scaled_with(rounding, tmp_path):
+    """D24: beside the accumulators stand multiplier and shift of the channel, or its scale."""
+    if rounding == "xnnpack":
+        pytest.importorskip("ai_edge_litert.interpreter", reason="XNNPACK comes with ai-edge-litert")
+    layers = []
+    path = file_of(tmp_path, tiny_models.depthwise("int8"))
+    (row,) = verify(path, runs=1, rounding=rounding, kernel=lambda x, layer: layers.append(layer) or without_a_tap(x, layer)).layers
+    layer, found = layers[0], row.first_mismatch
+    channel = found.index[3]
+    if rounding == "tflite":
+        assert (found.multiplier, found.shift, found.scale) == (layer.multipliers[channel], layer.shifts[channel], None)
+        assert str(found).endswith(f" there; multiplier {found.multiplier}, shift {found.shift}")
+    else:
+        assert (found.multiplier, found.shift, found.scale) == (None, None, float(layer.scales[channel]))
+        assert str(found).endswith(f" there; scale {found.scale:.9g}")
+
+
 MODULE = """
 import numpy as np
 import ctypes, functools, os, signal, sys, time
@@ -466,7 +526,14 @@ def test_d21_in_the_current_directory(place, capsys):
     assert err == ""
     assert out.splitlines()[1] == "kernel my_kernels:wrong"
     assert "ratio" not in out
-    assert re.search(r"^layer 0/0 output: run 1, element .*: 7 here, -?\d+ in the reference; accumulators unknown here, -?\d+ there$", out, re.MULTILINE)
+    assert re.search(
+        r"^layer 0/0: outputs that differ: \d+ of 54 whose windows reach beyond the image, \d+ of 36 others; in all 3 channels$", out, re.MULTILINE
+    )
+    assert re.search(
+        r"^layer 0/0 output: run 1, element .*: 7 here, -?\d+ in the reference; accumulators unknown here, -?\d+ there; multiplier \d+, shift -?\d+$",
+        out,
+        re.MULTILINE,
+    )
     assert cli.main(["verify", "model.tflite", "--runs", "1", "--kernel", "my_kernels:wrong", "--halo", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["kernel"], report["timing"], report["layers"][0]["ratio"]) == ("my_kernels:wrong", None, None)

@@ -847,7 +847,8 @@ def test_d14_both_accumulators(rounding, pad, wrong_weight, tmp_path):
     said = str(first)
     assert said == (
         f"run {first.run + 1}, element {first.index} at offset {first.offset}: {first.here} here, {first.reference} in the reference; "
-        f"accumulators {first.accumulator} here, {first.reference_accumulator} there"
+        f"accumulators {first.accumulator} here, {first.reference_accumulator} there; "
+        + (f"scale {first.scale:.9g}" if rounding == "xnnpack" else f"multiplier {first.multiplier}, shift {first.shift}")
     )
 
 

@@ -96,7 +96,7 @@ def test_d9_verify_mismatch(run, model, reference, wrong):
     code, out, err = run("verify", model, "--json")
     assert (code, err) == (1, "")
     assert set(json.loads(out)["layers"][0]["first_mismatch"]) == {
-        "run", "index", "offset", "here", "reference", "accumulator", "reference_accumulator", "tensor",
+        "run", "index", "offset", "here", "reference", "accumulator", "reference_accumulator", "tensor", "multiplier", "shift", "scale",
     }  # fmt: skip
     assert json.loads(out)["bit_exact"] is json.loads(out)["passed"] is False
 

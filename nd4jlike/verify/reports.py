@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LayerReport", "Mismatch", "ModelReport"]
 
+# Channels that a line names.
+_LISTED = 8
+
 
 @dataclass(frozen=True)
 class Mismatch:
@@ -34,6 +37,11 @@ class Mismatch:
         What was rounded, seen through the same layer with an output scale of powers of two; None for floats, for a PAD, which
         rounds nothing, where the reference runs no such layer, where a kernel does not go by scales and biases that it is given, and
         for int16 beside a bias of 2**46 or more.
+    multiplier, shift : int or None
+        What the accumulator is scaled with: `Quantization.multipliers_and_shifts` of its channel; None for floats, for a PAD and with
+        ``rounding="xnnpack"``.
+    scale : float or None
+        The same with ``rounding="xnnpack"``: `Quantization.float_scales`.
     tensor : {"output", "pad"}
         Which one: the output of the layer, or that of a fused PAD, here the padded array of the input.
     """
@@ -46,14 +54,19 @@ class Mismatch:
     accumulator: int | None = None
     reference_accumulator: int | None = None
     tensor: str = "output"
+    multiplier: int | None = None
+    shift: int | None = None
+    scale: float | None = None
 
     def __str__(self) -> str:
         where = " of the PAD's output" if self.tensor == "pad" else ""
         words = f"run {self.run + 1}, element {self.index}{where} at offset {self.offset}: {self.here:.9g} here, {self.reference:.9g} in the reference"
-        if self.accumulator is self.reference_accumulator is None:
-            return words
-        ours, theirs = ("unknown" if found is None else found for found in (self.accumulator, self.reference_accumulator))
-        return f"{words}; accumulators {ours} here, {theirs} there"
+        if self.accumulator is not None or self.reference_accumulator is not None:
+            ours, theirs = ("unknown" if found is None else found for found in (self.accumulator, self.reference_accumulator))
+            words += f"; accumulators {ours} here, {theirs} there"
+        if self.multiplier is not None:
+            words += f"; multiplier {self.multiplier}, shift {self.shift}"
+        return words if self.scale is None else f"{words}; scale {self.scale:.9g}"
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,10 @@ class LayerReport:
         the padded array does not equal count, too.
     first_mismatch : Mismatch or None
         The first of them.
+    border_elements, border_mismatches, inner_mismatches : int
+        Outputs whose windows reach beyond the image; how many of them differ, and of the others.
+    mismatched_channels : tuple of int
+        Channels of the output in which one differs.
     largest_difference : float
         Largest absolute difference from the reference, of a fused PAD's output too; NaN where one of two is NaN and not the other.
     relative_error_float64, relative_error_reference : float or None
@@ -133,6 +150,21 @@ class LayerReport:
     reference_microseconds: float | None
     ratio: float | None
     call_microseconds: float | None
+    border_elements: int = 0
+    border_mismatches: int = 0
+    inner_mismatches: int = 0
+    mismatched_channels: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> str:
+        """Where outputs differ, in one line; nothing where none does."""
+        if not self.mismatched_channels:
+            return ""
+        made, found = self.output_shape[self.axes.index("C")], self.mismatched_channels
+        listed = ", ".join(map(str, found[:_LISTED])) + (", .." if len(found) > _LISTED else "")
+        channels = f"in all {made} channels" if len(found) == made else f"in {len(found)} of {made} channels: {listed}"
+        others = f"{self.inner_mismatches} of {self.elements - self.border_elements} others"
+        return f"outputs that differ: {self.border_mismatches} of {self.border_elements} whose windows reach beyond the image, {others}; {channels}"
 
 
 @dataclass(frozen=True)

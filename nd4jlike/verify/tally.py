@@ -53,6 +53,8 @@ class Tally:
         # What the reference reads: the output of the PAD, or the same.
         self.padded: Any = None
         self.runs = self.elements = self.mismatches = 0
+        self.border_elements = self.border_mismatches = self.inner_mismatches = 0
+        self.channels: set[int] = set()
         self.first: Mismatch | None = None
         self.first_padded: Any = None
         self.largest_difference = self.error_float64 = self.error_reference = 0.0
@@ -91,7 +93,25 @@ class Tally:
             difference = np.abs(result.astype(np.float64) - expected)
             wrong = difference != 0 if self.layer.quantization else self._wrong_floats(result, expected)
         self._measure(difference, wrong)
+        self._place(wrong, seen.shape)
         self._count(wrong, self.y, expected, "output")
+
+    def _place(self, wrong: _Array, shape: tuple[int, ...]) -> None:
+        """Count the outputs whose windows reach beyond the image, and those of them and of the others that are wrong."""
+        layer, axes = self.fused, AXES[self.layer.data_format]
+        wrong = wrong.transpose(axes)
+        beside = []
+        for side, axis in enumerate(axes[1:3]):
+            made = wrong.shape[1 + side]
+            before, _ = beyond(layer, side, shape[axis], made)
+            starts = np.arange(made) * layer.stride[side] - before
+            beside.append((starts < 0) | (starts + (layer.kernel[side] - 1) * layer.dilation[side] >= shape[axis]))
+        border = (beside[0][:, None] | beside[1])[:, :, None]
+        self.border_elements += int(np.count_nonzero(border)) * wrong.shape[0] * wrong.shape[3]
+        if wrong.any():
+            self.border_mismatches += int(np.count_nonzero(wrong & border))
+            self.inner_mismatches += int(np.count_nonzero(wrong & ~border))
+            self.channels |= set(np.flatnonzero(wrong.any(axis=(0, 1, 2))).tolist())
 
     def _measure(self, difference: _Array, wrong: _Array) -> None:
         """Keep the largest difference; infinite ones and NaN where they are wrong."""
@@ -170,7 +190,14 @@ class Tally:
             except Nd4jLikeError:
                 return None
 
-        return dataclasses.replace(first, accumulator=accumulated(here), reference_accumulator=accumulated(there))
+        channel, outputs = first.index[AXES[layer.data_format][3]], layer.channels * layer.multiplier
+        scaled: dict[str, Any]
+        if self.rounding == "xnnpack" and layer.dtype != "int16":
+            scaled = {"scale": float(layer.quantization.float_scales(outputs)[channel])}
+        else:
+            multipliers, shifts = layer.quantization.multipliers_and_shifts(outputs, layer.dtype)
+            scaled = {"multiplier": int(multipliers[channel]), "shift": int(shifts[channel])}
+        return dataclasses.replace(first, accumulator=accumulated(here), reference_accumulator=accumulated(there), **scaled)
 
     def report(self, seconds: Seconds | None) -> LayerReport:
         """Sum up."""
@@ -217,6 +244,10 @@ class Tally:
             reference_microseconds=there,
             ratio=seconds.reference / seconds.here if seconds else None,
             call_microseconds=call,
+            border_elements=self.border_elements,
+            border_mismatches=self.border_mismatches,
+            inner_mismatches=self.inner_mismatches,
+            mismatched_channels=tuple(sorted(self.channels)),
         )
 
     def batched(self) -> tuple[Callable[[], object], int]:
