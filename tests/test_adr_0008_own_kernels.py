@@ -498,6 +498,16 @@ def prints(x, layer):
     ctypes.CDLL(None).puts(b"two")
     return wrong(x, layer)
 
+def crashes_when_probed(x, layer):
+    if layer.probe:
+        os.abort()
+    return wrong(x, layer)
+
+def leaves_when_probed(x, layer):
+    if layer.activation is None and layer.quantization.output[0] > 1:
+        os._exit(0)
+    return wrong(x, layer)
+
 without_a_name = lambda x, layer: wrong(x, layer)
 in_part = functools.partial(wrong)
 """
@@ -612,6 +622,34 @@ def test_d21_what_ends_the_process(name, message, options, place):
     child = command(name, *options)
     said = message.format(f"depthwise layer 0/0 (output): kernel {name}")
     assert (*child.communicate(timeout=60), child.returncode) == ("", f"nd4jlike: {said}\n", 2)
+
+
+@pytest.mark.parametrize(("name", "end"), [("crashes", "crashed (SIGABRT)"), ("leaves", "ended the process (exit code 0)")])
+def test_d25_a_kernel_that_ends_where_it_is_probed(name, end, place):
+    """D25: where such a call ends the process the command starts again without them, and says so: the report is whole."""
+    child = command(f"my_kernels:{name}_when_probed", "--json")
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert err == f"nd4jlike: depthwise layer 0/0 (output), asked for its accumulators: kernel my_kernels:{name}_when_probed {end}; again without that\n"
+    (row,) = json.loads(out)["layers"]
+    assert row["mismatches"] > 0
+    assert row["first_mismatch"]["accumulator"] is None
+    assert row["first_mismatch"]["reference_accumulator"] is not None
+
+
+def test_d25_a_kernel_is_told(tmp_path):
+    """D25: `KernelLayer.probe` tells a kernel that it is asked for what it accumulates; it may raise then."""
+    probes = []
+
+    def kernel(x, layer):
+        probes.append(layer.probe)
+        if layer.probe:
+            raise NotImplementedError
+        return without_a_tap(x, layer)
+
+    (row,) = verify(file_of(tmp_path, tiny_models.depthwise()), runs=2, kernel=kernel).layers
+    assert probes == [False, False, True]
+    assert row.first_mismatch.accumulator is None
 
 
 @pytest.mark.parametrize("name", ["my_kernels:sleeps", "my_kernels:deaf"])

@@ -16,7 +16,7 @@ from nd4jlike.workers import threads_are_new
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["INTERRUPTED", "doing", "interruption", "note", "supervised"]
+__all__ = ["INTERRUPTED", "cautious", "doing", "interruption", "note", "supervised"]
 
 INTERRUPTED = 130
 # What ends the command: the terminal sends most to the child too, everybody else to the parent alone.
@@ -25,24 +25,33 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.
 # Foreign code need not hear of an interrupt.
 SECONDS_TO_STOP = 2.0
 
-# What a child tells, whatever becomes of it: whether it came to its end, and who is at work. Shared with the parent where there is one.
+# What a child tells, whatever becomes of it: whether it came to its end, whether it can do without what it does, and who is at work.
+# Shared with the parent where there is one.
 _BYTES = 4096
 _board: Any = bytearray(_BYTES)
+# Whether what one can do without ended a child before this one.
+_cautious = False
 
 
-def note(who: str) -> None:
-    """Note who is at work."""
-    _board[1:] = who.encode(errors="replace")[: _BYTES - 1].ljust(_BYTES - 1, b"\0")
+def note(who: str, spare: bool = False) -> None:
+    """Note who is at work, and whether one can do without."""
+    _board[1] = spare
+    _board[2:] = who.encode(errors="replace")[: _BYTES - 2].ljust(_BYTES - 2, b"\0")
 
 
 def _noted() -> str:
-    return bytes(_board[1:]).rstrip(b"\0").decode(errors="ignore")
+    return bytes(_board[2:]).rstrip(b"\0").decode(errors="ignore")
+
+
+def cautious() -> bool:
+    """Tell whether to leave out what one can do without."""
+    return _cautious
 
 
 @contextmanager
-def doing(who: str) -> Iterator[None]:
+def doing(who: str, spare: bool = False) -> Iterator[None]:
     """Note who is at work meanwhile, and where that was interrupted."""
-    note(who)
+    note(who, spare)
     try:
         yield
     except KeyboardInterrupt:
@@ -62,9 +71,9 @@ def supervised(work: Callable[[], int], suspect: str, crash: str, hint: str) -> 
     """Do `work` in a child: foreign code may crash, on valid models too.
 
     That is a line, `crash` of who did it, by default `suspect`, and what that was, and a code like any other error; a `hint` follows where it
-    was a signal.
+    was a signal. Where one can do without what ended it, another child does.
     """
-    global _board
+    global _board, _cautious
     _board = mmap.mmap(-1, _BYTES)
     # Whoever started the command may have it ignore some of them, as nohup does.
     ends = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -109,11 +118,14 @@ def supervised(work: Callable[[], int], suspect: str, crash: str, hint: str) -> 
         return complain(interruption(), INTERRUPTED)
     if code == -signal.SIGKILL:  # which the system sends where memory ends
         return complain("ended by SIGKILL: not enough memory?", BAD_INPUT)
-    who = _noted() or suspect
-    if -code in CRASHES:
-        return complain(crash.format(who=who, what=f"crashed ({signal.Signals(-code).name})") + hint, BAD_INPUT)
-    if code >= 0 and not _board[0]:
-        return complain(crash.format(who=who, what=f"ended the process (exit code {code})"), BAD_INPUT)
+    crashed = -code in CRASHES
+    if crashed or (code >= 0 and not _board[0]):
+        who, what = _noted() or suspect, f"crashed ({signal.Signals(-code).name})" if crashed else f"ended the process (exit code {code})"
+        if _board[1] and not _cautious:
+            complain(f"{who} {what}; again without that", BAD_INPUT)
+            _cautious = True
+            return supervised(work, suspect, crash, hint)
+        return complain(crash.format(who=who, what=what) + hint * crashed, BAD_INPUT)
     return code if code >= 0 else 128 - code
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nd4jlike import verify
-from nd4jlike.cli.child import doing
+from nd4jlike.cli.child import cautious, doing
 from nd4jlike.cli.output import FINE, MISMATCH, check_output, foreign_output, or_dash, print_json, print_rich, progress_bar
 from nd4jlike.errors import MissingLibraryError, Nd4jLikeError
 
@@ -78,7 +78,10 @@ def _load_kernel(name: str) -> Callable[..., Any]:
         raise Nd4jLikeError(f"--kernel {name}: no callable but {type(function).__name__}: {function!r}")
 
     def called(x: NdArray, layer: KernelLayer) -> Any:
-        with doing(f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {name}"):
+        if layer.probe and cautious():
+            raise Nd4jLikeError("it ended the process before")
+        asked = ", asked for its accumulators" if layer.probe else ""
+        with doing(f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}){asked}: kernel {name}", spare=layer.probe):
             return function(x, layer)
 
     called.__module__, called.__qualname__ = module_name, function_name  # as it was asked for

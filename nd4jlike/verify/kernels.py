@@ -68,6 +68,8 @@ class KernelLayer:
         (C*M,): of `Quantization.multipliers_and_shifts`, what ``"tflite"`` scales with.
     scales : numpy.ndarray of float32, or None
         (C*M,): of `Quantization.float_scales`, what ``"xnnpack"`` scales with.
+    probe : bool
+        Whether bias, scales and zero points are others than the model's, to find what a mismatch accumulated. A kernel may raise then.
     """
 
     name: str
@@ -88,10 +90,11 @@ class KernelLayer:
     multipliers: npt.NDArray[np.int32] | None = field(repr=False)
     shifts: npt.NDArray[np.int32] | None = field(repr=False)
     scales: npt.NDArray[np.float32] | None = field(repr=False)
+    probe: bool = False
 
 
-def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...]) -> KernelLayer:
-    """Say what a layer computes of an input of `shape`, (N, H, W, C), with a rounding."""
+def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...], probe: bool = False) -> KernelLayer:
+    """Say what a layer, or a probe of one, computes of an input of `shape`, (N, H, W, C), with a rounding."""
     batch, height, width, _ = shape
     sides: Any = ((0, 0), (0, 0)) if layer.padding == "valid" else layer.padding
     walk = Window(layer.kernel, layer.stride, layer.dilation, sides).over((height, width))
@@ -120,6 +123,7 @@ def kernel_layer(layer: Layer, rounding: str, shape: tuple[int, ...]) -> KernelL
         multipliers=multipliers,
         shifts=shifts,
         scales=scales,
+        probe=probe,
     )
 
 
@@ -164,11 +168,11 @@ class OwnKernel:
         self.halo = halo
         self.name = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', type(function).__name__)}"
 
-    def run(self, layer: Layer, rounding: str, seen: _Array) -> tuple[NdArray, NdArray]:
+    def run(self, layer: Layer, rounding: str, seen: _Array, probe: bool = False) -> tuple[NdArray, NdArray]:
         """Compute the layer; its input and its output, axes as in the layer."""
         axes = AXES[layer.data_format]
         values = seen.transpose(axes)
-        told = kernel_layer(layer, rounding, values.shape)
+        told = kernel_layer(layer, rounding, values.shape, probe)
         sides = told.padding if self.halo else ((0, 0), (0, 0))
         before, after = zip((0, 0), *sides, (0, 0), strict=True)
         paddings = tuple(b + a for b, a in zip(before, after, strict=True))

@@ -173,7 +173,7 @@ class Tally:
 
         def here(probe: Layer) -> _Array:
             if self.kernel:
-                made = self.kernel.run(probe, self.rounding, self.first_padded)[1]
+                made = self.kernel.run(probe, self.rounding, self.first_padded, probe=True)[1]
             else:
                 made = probe.plan(rounding=self.rounding, **self.options)(self.first_padded)
             result: _Array = made.to_numpy()
