@@ -112,13 +112,16 @@ class Window(NamedTuple):
         return Walk((out[0], out[1]), (before[0], before[1]), (reach[0], reach[1]))
 
     def reaching(self, size: tuple[int, int], walk: Walk) -> tuple[tuple[slice, slice], Walk]:
-        """Leave out taps at the ends of a dilated filter that are outside an image of `size`, whichever the output: the others, and how they walk."""
+        """Leave out taps at the ends of a dilated filter, or beside a single row or column, that are outside an image of `size`, whichever the output.
+
+        Gives the others, and how they walk.
+        """
         taps, before, reach = [], [], []
         for axis in range(2):
             kernel, stride, dilation, lead = self.kernel[axis], self.stride[axis], self.dilation[axis], walk.before[axis]
             last = (walk.out[axis] - 1) * stride
             first, end = 0, kernel
-            if dilation > 1:
+            if dilation > 1 or size[axis] == 1:
                 first, end = max(-(-(lead - last) // dilation), 0), min((size[axis] - 1 + lead) // dilation + 1, kernel)
             if first < end:
                 lead -= first * dilation

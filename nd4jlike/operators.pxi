@@ -19,6 +19,9 @@ NEEDS_DENSE = frozenset((np.negative, np.isnan, np.isinf, np.isfinite, np.signbi
 # Of numbers, these give the same bits whichever way NumPy takes: rounded as IEEE 754 has it, or integers.
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert))
 
+# And so do these.
+ANY_WAY = EXACT | {np.true_divide, np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or}
+
 cdef enum:
     MANY = 4096  # elements
     FAR = 32  # bytes
@@ -41,7 +44,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
     for x in inputs:
         if isinstance(x, NdArray) and (model is None or outgrows(&(<NdArray> x).descriptor.layout, &model.descriptor.layout)):
             model = x
-    if model is not None and len(inputs) > 1:
+    if model is not None and len(inputs) > 1 and ufunc in ANY_WAY:
         inputs = tuple([brought(x, model) if isinstance(x, NdArray) and x is not model and is_better_brought(x, model) else x for x in inputs])
     for x in inputs:
         if isinstance(x, NdArray):
@@ -83,6 +86,8 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             if len(_results) >= 1000:
                 _results.clear()
             _results[key] = dtype
+        if dtype is BFLOAT16:
+            return NotImplemented
     tailed = has_tail(&model.descriptor.layout)
     if tailed or (not spread and is_cheaper_whole(&model.descriptor.layout)):
         found = computed_through(ufunc, inputs, model, out, dtype)

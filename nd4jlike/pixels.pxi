@@ -11,7 +11,7 @@ cdef enum:
     FEW_CHANNELS = 16
     # Up to so many planes, of outputs from so many on, are computed one by one.
     FEW_PLANES = 7
-    LARGE_PLANE = 1024
+    LARGE_PLANE = 4096
     # The least section of planes of which little is read, by large steps or dilation, is at most this (ADR 0005, D25).
     SKIMMED_BYTES = 8 << 20
 
@@ -92,7 +92,9 @@ cdef bint goes_one_by_one(const Problem *problem) noexcept:
     cdef bint small = problem.element == INT8 or problem.element == UINT8, even = problem.stride_width == 1
     if problem.channels > FEW_PLANES or problem.multiplier > 1 or problem.x_strides[2] != 1 or problem.y_strides[2] != 1:
         return False
-    return (small or even) and (problem.out_height * problem.out_width >= LARGE_PLANE or (problem.channels == 2 and even))
+    if not small and (not even or problem.kernel_height == 1):
+        return False
+    return problem.out_height * problem.out_width >= LARGE_PLANE or problem.channels == 2
 
 
 cdef void part_planes(Planes *planes, Problem *problem, const Layout *x, const Layout *y, tuple axes) noexcept:

@@ -14,6 +14,8 @@ cdef bint is_faster_as_row(const Problem *problem, Py_ssize_t taps, Py_ssize_t s
         return taps <= REACH + 1 and (problem.channels <= lanes if problem.multiplier == 1 else lanes == 16)
     if problem.multiplier == 1 and problem.channels <= (lanes // 4 if problem.element == FLOAT32 else 4):
         return reaches or step == 1
+    if problem.multiplier == 1 and problem.channels <= (lanes // 3 if problem.element == FLOAT32 else lanes - 1):
+        return True
     return not reaches or many and problem.element != FLOAT32
 
 
@@ -29,7 +31,8 @@ cdef bint is_faster_as_column(const Problem *problem, int lanes, int threads) no
 
 cdef bint turns_signal(const Problem *problem, int lanes, int threads) noexcept:
     """Whether rows and columns of a problem, which is that of an image, change places."""
-    if problem.element == FLOAT64 or problem.element == INT16 or problem.x_strides[3] != 1 or problem.y_strides[3] != 1:
+    cdef bint single = problem.channels * problem.multiplier == 1, beside = problem.x_strides[3] == problem.y_strides[3] == 1
+    if problem.element == FLOAT64 or problem.element == INT16 or not (single or beside):
         return False
     if problem.width == 1 and problem.out_width == 1 and problem.kernel_width == 1 and problem.pad_left == 0 and problem.out_height > 1:
         return is_faster_as_row(problem, problem.kernel_height, problem.stride_height, lanes)

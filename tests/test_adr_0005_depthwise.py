@@ -917,7 +917,7 @@ def test_d10_halo_is_what_the_windows_reach():
     found = {}
     for data_format in ("NHWC", "NCHW"):
         h, w, c = (1, 2, 3) if data_format == "NHWC" else (2, 3, 1)
-        for size in range(1, 10):
+        for size in range(2, 10):  # of one row, taps are left out (D24)
             for kernel in range(1, 6):
                 for stride in range(1, 4):
                     for padding in ("same", "valid", 2, ((0, 3), (1, 2))):
@@ -1286,9 +1286,9 @@ def test_d23_channels_apart_give_the_bits_of_channels_last(isa, side, kind):
         ((60, 70), 33, (5, 3), 1, {"stride": (2, 1), "dilation": (3, 1), "padding": ((9, 15), (1, 1))}),
         ((12, 160), 64, (3, 3), 1, {"padding": ((40, 40), (1, 1))}),  # sections without a row of the image
         ((50, 90), 20, (2, 2), 2, {"stride": (3, 2), "padding": ((0, 0), (0, 0))}),
-        ((45, 37), 5, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),  # one by one
+        ((65, 64), 5, (3, 3), 1, {"padding": ((1, 1), (1, 1))}),  # one by one
         ((9, 8), 2, (3, 5), 1, {"padding": ((1, 1), (2, 2))}),
-        ((70, 41), 7, (5, 2), 1, {"stride": (2, 1), "dilation": (1, 3), "padding": ((1, 4), (0, 3))}),
+        ((130, 64), 7, (5, 2), 1, {"stride": (2, 1), "dilation": (1, 3), "padding": ((1, 4), (0, 3))}),
     ):
         outputs = channels * multiplier
         if kind in FLOATS:
@@ -1564,3 +1564,29 @@ def test_d26_threads_share_a_row(isa):
         text = nd.DepthwiseConv2d(random((3, 1, 1, 1), 2), threads=2, isa=isa).explain(np.zeros((batch, 40000, 1, 1), np.float32))
         assert "rows as columns" in text
         assert f" of 2, {words}, each for one thread\n" in text
+
+
+@every_isa
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int16"])
+def test_d24_taps_beside_a_single_row_or_column(isa, dtype):
+    """D24: Taps beside an image of one row or column that are outside the image for every output are left out, and `explain()` says how many reach."""
+    for (height, width), kernel, reaching, padding in (
+        ((1, 40), (3, 3), "1x3", "same"),
+        ((40, 1), (3, 5), "3x1", "same"),
+        ((1, 1), (3, 3), "1x1", "same"),
+        ((1, 9), (5, 3), "3x3", ((3, 3), (0, 0))),  # three rows of outputs
+        ((2, 1), (3, 3), "3x1", ((1, 1), (1, 1))),
+    ):
+        for channels, step in itertools.product((1, 3, 16), (1, 2)):
+            if dtype in ("int8", "int16"):
+                x, weights = (np.asarray(20 * random(shape), np.int8) for shape in ((1, height, width, channels), (*kernel, channels, 1)))
+                options = {"quantization": nd.Quantization((1.0, 0), 1.0, None), "dtype": dtype}
+                x = x.astype(dtype)
+            else:
+                x, weights, options = random((1, height, width, channels), 1).astype(dtype), random((*kernel, channels, 1), 2).astype(dtype), {}
+            plan = nd.DepthwiseConv2d(weights, padding=padding, stride=step, isa=isa, **options)
+            sides = explicit(padding, (height, width), kernel, (step, step), (1, 1))
+            want = accumulate(x, weights, stride=(step, step), padding=sides)
+            tolerance = {"float32": 1e-5, "float64": 1e-12, "float16": 1e-2}.get(dtype, 0)
+            np.testing.assert_allclose(np.asarray(plan(x), want.dtype), want, rtol=tolerance, atol=tolerance)
+            assert step > 1 or f"of which {reaching} reach the image" in plan.explain()

@@ -1731,3 +1731,25 @@ def test_d8_many_elements_in_different_orders(first, second):
     half = y[:, :, :, :6]
     half += y[:, :, :, 6:]
     np.testing.assert_array_equal(y, np.concatenate([b[..., :6] + b[..., 6:], b[..., 6:]], -1))
+
+
+def test_d8_results_of_bfloat16():
+    """D8: the element type that NumPy gives, with NdArrays, NumPy arrays and numbers mixed: bfloat16 beside small integers, too."""
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="NumPy's bfloat16")
+    for kind in ("uint8", "int8", "bool"):
+        values, halves = np.ones((3, 5), kind), np.arange(5).astype(ml_dtypes.bfloat16)
+        for x in (nd.asarray(values), in_order(values.reshape(1, 3, 5, 1), "nChw8c")):
+            for got in (x + halves[1], halves[1] + x):
+                assert got.dtype == nd.dtypes.bfloat16
+                np.testing.assert_array_equal(got, np.full(x.shape, 2))
+        np.testing.assert_array_equal(nd.asarray(values) + halves, values + halves)
+
+
+def test_d8_rounding_is_numpys_way_through_both():
+    """D8: gives for each element the bits that NumPy gives: of functions whose last bits depend on the way, too."""
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(1, 2, (2, 100, 200)).astype("float32")
+    x, y = nd.NdArray(nd.ShapeDescriptor("float32", "f", a.shape)), nd.zeros(b.shape)[::-1, ::-1]
+    x[...], y[...] = a, b
+    for ufunc in (np.arctan2, np.power, np.hypot, np.add, np.divide):
+        np.testing.assert_array_equal(ufunc(x, y), ufunc(x.to_numpy(), y.to_numpy()))

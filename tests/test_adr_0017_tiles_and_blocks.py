@@ -641,7 +641,7 @@ def test_d10_rows_of_inputs(isa, stride, channels):
                 assert (np.isnan(memory) == untouched).all()
                 got.append(out.tobytes())
                 centred = padding != (2, 2)
-                by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and centred and channels != 10
+                by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and centred and channels != 10 and height > 1  # of one row, one of taps (D24)
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
         assert got[0] == got[1] == got[2]
 
@@ -695,7 +695,9 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
             out = guarded_array(np.full(shape, 7, np.float32), side)
             plan(at_address(values, 256, 4, side), out)
             got.append((padding, out.tobytes()))
-            assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa != "baseline" and shape[2] > 4)
+            assert ("2 rows and 2 columns" in plan.explain()) == (
+                count == 8 and isa != "baseline" and shape[2] > 4 and (size[0] > 1 or padding != "same")  # else one row of taps reaches it
+            )
     assert len(set(got)) * len(MACHINES) == len(got)
 
 
