@@ -52,9 +52,9 @@ cdef void size_sections(Sections *job, const Problem *problem, Py_ssize_t channe
     wide.channel_room = x_pitch - channels
     wide.x_strides = [0, min(problem.width, columns_below(problem, job.columns)) * x_pitch, x_pitch, 1]
     wide.y_strides = [0, job.columns * y_pitch, y_pitch, 1]
-    # The last vector is written whole.
+    # The last vector is written whole, and of sums read whole.
     job.x_bytes = divide_up(min(problem.height, rows_below(problem, job.rows)) * wide.x_strides[1] * 4 + VECTOR_BYTES, VECTOR_BYTES) * VECTOR_BYTES
-    job.y_bytes = job.rows * wide.y_strides[1] * 4
+    job.y_bytes = job.rows * wide.y_strides[1] * 4 + VECTOR_BYTES
     if VECTOR_BYTES < 64:
         if copies_inputs(problem):
             wide.y_strides = [0, problem.y_strides[1], problem.y_strides[2], 1]
