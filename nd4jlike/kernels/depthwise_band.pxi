@@ -130,7 +130,7 @@ cdef inline void put_cells(vector *entry, const char *first, const char *second,
 
 cdef inline int integer_cell(const char *first, const char *second, int element) noexcept nogil:
     if element == INT16:
-        return cell_i32((<const short *> first)[0], (<const short *> second)[0])
+        return cell_i32(lone_i16(first), lone_i16(second))
     return cell_i32((<const signed char *> first)[0] ^ flip_of(element), (<const signed char *> second)[0] ^ flip_of(element))
 
 

@@ -464,6 +464,9 @@ WORD vi32 load_cells_i16(const int16_t *first, const int16_t *second, ptrdiff_t 
     return (low & 0xFFFF) | (vi32)((vu32)high << 16);
 }
 
+/* Volatile: compilers that compute both sides of a condition, such as whether elements are int16, would read two bytes where there is one. */
+WORD int lone_i16(const void *source) { return *(const volatile int16_t *)source; }
+
 WORD int32_t cell_i32(int first, int second) { return (int32_t)(((uint32_t)first & 0xFFFFu) | ((uint32_t)second << 16)); }
 
 /* Lanes are within int8 already. */

@@ -14,6 +14,7 @@ cdef extern from "simd.h" nogil:
     vi32 min_i32(vi32 a, vi32 b)
     vi32 max_i32(vi32 a, vi32 b)
     vi32 load_cells(const signed char *first, const signed char *second, int flip, Py_ssize_t count)
+    int lone_i16(const void *source)
     vi32 load_cells_i16(const short *first, const short *second, Py_ssize_t count)
     int cell_i32(int first, int second)
     void store_i8(signed char *target, vi32 value, int flip, Py_ssize_t count)
