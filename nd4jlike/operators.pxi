@@ -36,7 +36,8 @@ cdef dict _results = {}  # ufunc and types of its operands: the element type of 
 cdef object plain_call(object ufunc, tuple inputs, object out):
     """The commonest calls without the general rules: one output, arrays of one shape and equal blocks, plain ones also beside
     what NumPy broadcasts to them, numbers. NotImplemented: another call."""
-    cdef bint tailed, spread = False
+    cdef bint tailed, spread = False, moves = len(inputs) > 1 and ufunc in ANY_WAY
+    cdef list far = []
     cdef NdArray model = None, target
     cdef list views = [], types = [ufunc]
     if ufunc.nout != 1 or ufunc.signature is not None:
@@ -44,11 +45,11 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
     for x in inputs:
         if isinstance(x, NdArray) and (model is None or outgrows(&(<NdArray> x).descriptor.layout, &model.descriptor.layout)):
             model = x
-    if model is not None and len(inputs) > 1 and ufunc in ANY_WAY:
-        inputs = tuple([brought(x, model) if isinstance(x, NdArray) and x is not model and is_better_brought(x, model) else x for x in inputs])
     for x in inputs:
         if isinstance(x, NdArray):
-            if not is_simple(x, model):
+            if moves and x is not model and is_better_brought(x, model):
+                far.append(len(views))
+            elif not is_simple(x, model):
                 if not is_simple(x, None) or (<NdArray> x).descriptor.layout.block_count or not is_broadcast(x.shape, &model.descriptor.layout):
                     return NotImplemented
                 spread = True
@@ -88,6 +89,10 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
             _results[key] = dtype
         if dtype is BFLOAT16:
             return NotImplemented
+    if far:
+        inputs = tuple([brought(x, model) if i in far else x for i, x in enumerate(inputs)])
+        for i in far:
+            views[i] = elements(inputs[i])
     tailed = has_tail(&model.descriptor.layout)
     if tailed or (not spread and is_cheaper_whole(&model.descriptor.layout)):
         found = computed_through(ufunc, inputs, model, out, dtype)

@@ -88,7 +88,7 @@ cdef void cut_sections(
 
 
 cdef bint goes_one_by_one(const Problem *problem) noexcept:
-    """Whether the kernels of one channel, plane by plane, are faster than those of all with what is moved; the measured times are in ADR 0004."""
+    """Whether the kernels of one channel, plane by plane, are faster than those of all with what is moved; what that gains is in benchmarks/measurements.md."""
     cdef bint small = problem.element == INT8 or problem.element == UINT8, even = problem.stride_width == 1
     if problem.channels > FEW_PLANES or problem.multiplier > 1 or problem.x_strides[2] != 1 or problem.y_strides[2] != 1:
         return False
@@ -143,6 +143,11 @@ cdef void run_part(
     cdef char *x_pixels = x - channel * planes.x.itemsize
     cdef char *y_pixels = y - channel * problem.multiplier * planes.y.itemsize
     cdef Py_ssize_t count, reach, first, low, high, skipped = top if planes.whole else 0, have_first = 0, have_end = -1
+    if planes.one_by_one:
+        source += (image * planes.x.strides[planes.image_axis] + channel * planes.x.strides[planes.channel_axis]) * planes.x.itemsize
+        target += (image * planes.y.strides[planes.image_axis] + channel * planes.y.strides[planes.channel_axis]) * planes.y.itemsize
+        family.run(problem, source, target, scratch, top, end)
+        return
     while top < end:
         count = min(planes.outputs, end - top)
         # Rows of the image that windows reach, from `first` on, those of them that exist, and of those what is new.
@@ -171,8 +176,6 @@ cdef void run_planes(
 ) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef Py_ssize_t image, top, rows, channel
-    cdef const char *source
-    cdef char *target
     cdef Problem part
     while begin < end:
         image, top = begin // planes.out_height, begin % planes.out_height
@@ -181,12 +184,6 @@ cdef void run_planes(
         while channel < planes.channels:
             part = part_at(planes, problem, channel)[0]
             part.packed = <const char *> problem.packed + channel // planes.together * planes.packed_bytes
-            if planes.one_by_one:
-                source = x + (image * planes.x.strides[planes.image_axis] + channel * planes.x.strides[planes.channel_axis]) * planes.x.itemsize
-                target = y + (image * planes.y.strides[planes.image_axis] + channel * planes.y.strides[planes.channel_axis]) * planes.y.itemsize
-                family.run(&part, source, target, scratch, top, top + rows)
-                channel += 1
-                continue
             run_part(planes, &part, family, x, y, scratch, image, top, top + rows, channel)
             channel += planes.together
         begin += rows
