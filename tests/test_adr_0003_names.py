@@ -29,7 +29,7 @@ FLOORS = (
     ("buffer",),
     ("choices", "squares", "converted_parts", "moves"),
     ("dlpack",),
-    ("padding_cells", "elements", "operators", "ndarray", "creation", "elementwise"),
+    ("padding_cells", "elements", "short_ways", "operators", "wrapping", "ndarray", "creation", "elementwise"),
     ("reorder",),
     ("quantization", "geometry", "layer_arguments", "layer_caches", "pixels", "signals", "launches", "single_calls", "depthwise", "backward"),
     ("adapters", "show"),
