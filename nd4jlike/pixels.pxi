@@ -139,15 +139,18 @@ cdef void run_part(
 ) noexcept nogil:
     """Output rows of an image, of the channels of `problem`, in sections."""
     cdef char *x = scratch
-    cdef char *y = scratch + planes.x_bytes
-    cdef char *x_pixels = x - channel * planes.x.itemsize
-    cdef char *y_pixels = y - channel * problem.multiplier * planes.y.itemsize
+    cdef char *y
+    cdef char *x_pixels
+    cdef char *y_pixels
     cdef Py_ssize_t count, reach, first, low, high, skipped = top if planes.whole else 0, have_first = 0, have_end = -1
     if planes.one_by_one:
         source += (image * planes.x.strides[planes.image_axis] + channel * planes.x.strides[planes.channel_axis]) * planes.x.itemsize
         target += (image * planes.y.strides[planes.image_axis] + channel * planes.y.strides[planes.channel_axis]) * planes.y.itemsize
         family.run(problem, source, target, scratch, top, end)
         return
+    y = scratch + planes.x_bytes
+    x_pixels = x - channel * planes.x.itemsize
+    y_pixels = y - channel * problem.multiplier * planes.y.itemsize
     while top < end:
         count = min(planes.outputs, end - top)
         # Rows of the image that windows reach, from `first` on, those of them that exist, and of those what is new.
