@@ -38,7 +38,7 @@ WORD const vi32 *apart_add(
 #pragma GCC unroll 4
             for (int tap = 0; tap < GROUP; tap++) {
                 const int8_t *x = two->x[i] + two->taps[i][from + (single ? 0 : tap)];
-                rows[tap] = part_bytes(x, 0, x + two->apart[i], stored, kind) ^ offset;
+                rows[tap] = part_bytes(x, x + two->apart[i], stored, kind) ^ offset;
             }
             quads_of(cells[i], rows[0], rows[1], rows[2], rows[3]);
 #pragma GCC unroll 4
@@ -72,7 +72,7 @@ WORD void apart_three(const ApartRows *three, ptrdiff_t more, const vi32 *weight
             for (int tap = 0; tap < GROUP; tap++) {
                 const int at = cell == 2 ? 8 : cell * GROUP + tap, row = at / 3;
                 const int8_t *x = three->at[row] + (i ? more * three->moves[row] : 0) + at % 3 * three->steps[row];
-                rows[tap] = part_bytes(x, 0, x + three->aparts[row], stored, kind) ^ offset;
+                rows[tap] = part_bytes(x, x + three->aparts[row], stored, kind) ^ offset;
             }
             quads_of(cells, rows[0], rows[1], rows[2], rows[3]);
 #pragma GCC unroll 4

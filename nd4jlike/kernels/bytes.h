@@ -28,20 +28,40 @@ WORD void store_halves(int8_t *lower, int8_t *upper, vbytes value)
     _mm256_storeu_si256((__m256i *)lower, _mm512_castsi512_si256((__m512i)value));
     _mm256_storeu_si256((__m256i *)upper, _mm512_extracti64x4_epi64((__m512i)value, 1));
 }
-WORD __m256i load_two(const int8_t *lower, const int8_t *upper)
-{
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)lower)), _mm_loadu_si128((const __m128i *)upper), 1);
-}
-WORD vbytes load_quarters(const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d)
-{
-    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(load_two(a, b)), load_two(c, d), 1);
-}
 WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value)
 {
     _mm_storeu_si128((__m128i *)target, _mm512_castsi512_si128((__m512i)value));
     _mm_storeu_si128((__m128i *)(target + apart), _mm512_extracti32x4_epi32((__m512i)value, 1));
     _mm_storeu_si128((__m128i *)(target + 2 * apart), _mm512_extracti32x4_epi32((__m512i)value, 2));
     _mm_storeu_si128((__m128i *)(target + 3 * apart), _mm512_extracti32x4_epi32((__m512i)value, 3));
+}
+/* The first `count` bytes of each half, of each quarter. */
+WORD vbytes load_part_halves_of(const int8_t *lower, const int8_t *upper, ptrdiff_t count)
+{
+    const __mmask32 stored = (__mmask32)_bzhi_u32(UINT32_MAX, (unsigned)count);
+    return (vbytes)_mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(stored, lower)), _mm256_maskz_loadu_epi8(stored, upper), 1);
+}
+WORD void store_part_halves_of(int8_t *lower, int8_t *upper, vbytes value, ptrdiff_t count)
+{
+    const __mmask32 stored = (__mmask32)_bzhi_u32(UINT32_MAX, (unsigned)count);
+    _mm256_mask_storeu_epi8(lower, stored, _mm512_castsi512_si256((__m512i)value));
+    _mm256_mask_storeu_epi8(upper, stored, _mm512_extracti64x4_epi64((__m512i)value, 1));
+}
+WORD vbytes load_part_quarters(const int8_t *a, const int8_t *b, const int8_t *c, const int8_t *d, ptrdiff_t count)
+{
+    const __mmask16 stored = (__mmask16)_bzhi_u32(UINT16_MAX, (unsigned)count);
+    const __m256i left = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi8(stored, a)), _mm_maskz_loadu_epi8(stored, b), 1);
+    const __m256i right = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi8(stored, c)), _mm_maskz_loadu_epi8(stored, d), 1);
+    return (vbytes)_mm512_inserti64x4(_mm512_castsi256_si512(left), right, 1);
+}
+WORD void store_part_quarters(int8_t *target, ptrdiff_t apart, vbytes value, ptrdiff_t count)
+{
+    const __mmask16 stored = (__mmask16)_bzhi_u32(UINT16_MAX, (unsigned)count);
+    _mm_mask_storeu_epi8(target, stored, _mm512_castsi512_si128((__m512i)value));
+    _mm_mask_storeu_epi8(target + apart, stored, _mm512_extracti32x4_epi32((__m512i)value, 1));
+    _mm_mask_storeu_epi8(target + 2 * apart, stored, _mm512_extracti32x4_epi32((__m512i)value, 2));
+    _mm_mask_storeu_epi8(target + 3 * apart, stored, _mm512_extracti32x4_epi32((__m512i)value, 3));
 }
 #define UNPACK(half, bits, a, b) ((vbytes)_mm512_unpack##half##_epi##bits((__m512i)(a), (__m512i)(b)))
 /* Runs of 4 bytes as a matrix of 4x4: in steps it is transposed, and in_order undoes that. */
@@ -293,13 +313,14 @@ WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptr
     put_pair_of(target, load_bytes(a, count), load_bytes(b, count), flip);
 }
 /* Half a vector each: of the first row, of the second. */
-WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
+WORD void put_pair_of_halves(
+    char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip, ptrdiff_t count)
 {
-    put_pair_of(target, load_halves(a, a_upper), load_halves(b, b_upper), flip);
+    put_pair_of(target, load_part_halves_of(a, a_upper, count), load_part_halves_of(b, b_upper, count), flip);
 }
-WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip)
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip, ptrdiff_t count)
 {
-    put_pair_of(target, load_quarters(a[0], a[1], a[2], a[3]), load_quarters(b[0], b[1], b[2], b[3]), flip);
+    put_pair_of(target, load_part_quarters(a[0], a[1], a[2], a[3], count), load_part_quarters(b[0], b[1], b[2], b[3], count), flip);
 }
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {
@@ -416,8 +437,10 @@ WORD void put_pair(char *target, const int8_t *a, const int8_t *b, int flip, ptr
     for (int i = 0; i < VECTOR_BYTES && i < count; i += 2 * LANES)
         unpack_cells((vi32 *)(target + i * 4), a + i, b + i, flip, count - i);
 }
-WORD void put_pair_of_halves(char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip)
+WORD void put_pair_of_halves(
+    char *target, const int8_t *a, const int8_t *a_upper, const int8_t *b, const int8_t *b_upper, int flip, ptrdiff_t count)
 {
+    (void)count; /* All of them. */
     for (int i = 0; i < VECTOR_BYTES / 2; i += 2 * LANES) {
         unpack_cells((vi32 *)(target + i * 4), a + i, b + i, flip, 2 * LANES);
         unpack_cells((vi32 *)(target + (i + VECTOR_BYTES / 2) * 4), a_upper + i, b_upper + i, flip, 2 * LANES);
@@ -436,8 +459,9 @@ WORD __m256i widened_quarters(const int8_t *a, const int8_t *b, int flip)
     const __m128i first = _mm_loadl_epi64((const __m128i *)a), second = _mm_loadl_epi64((const __m128i *)b);
     return flip ? _mm256_set_m128i(_mm_cvtepu8_epi16(second), _mm_cvtepu8_epi16(first)) : _mm256_set_m128i(_mm_cvtepi8_epi16(second), _mm_cvtepi8_epi16(first));
 }
-WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip)
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip, ptrdiff_t count)
 {
+    (void)count;
     for (int part = 0; part < 4; part += 2, target += 2 * VECTOR_BYTES) {
         const __m256i upper = widened_quarters(a[part], a[part + 1], flip), lower = widened_quarters(b[part], b[part + 1], flip);
         ((vi32 *)target)[0] = (vi32)_mm256_unpacklo_epi16(upper, lower);
@@ -449,11 +473,14 @@ WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value)
     for (int part = 0; part < 4; part++)
         memcpy(target + part * apart, (const char *)&value + part * 8, 8);
 }
-#elif VECTOR_BYTES != 64
-WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }
-WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value) { (void)target, (void)apart, (void)value; }
 #else
-WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip) { (void)target, (void)a, (void)b, (void)flip; }
+WORD void put_pair_of_quarters(char *target, const int8_t *const *a, const int8_t *const *b, int flip, ptrdiff_t count)
+{
+    (void)target, (void)a, (void)b, (void)flip, (void)count;
+}
+#if VECTOR_BYTES != 64
+WORD void store_quarters(int8_t *target, ptrdiff_t apart, vbytes value) { (void)target, (void)apart, (void)value; }
+#endif
 #endif
 WORD void join_pairs(vi32 *cells, const char *a, const char *b, const int quad)
 {

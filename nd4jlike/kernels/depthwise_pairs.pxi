@@ -4,9 +4,10 @@
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps, where outputs share few inputs, they are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
-# hold two parts, the left and the right half of the columns; of a quarter of a vector, windows have four parts, and elsewhere so have fewer channels than half
-# a vector. What is left of more than half a vector may be a block of two halves that overlap, and what has no two parts a vector that overlaps the one before
-# (OVERLAPS): parts of vectors take long to load and to store.
+# hold two parts, the left and the right half of the columns; of a quarter of a vector, four parts with VNNI. Fewer channels than that, without others, are
+# the first lanes of such parts, where quads take longer. With AVX2 so have fewer channels than half a vector four parts, and what is left of more than half a
+# vector may be a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to
+# load and to store.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,
@@ -18,6 +19,12 @@ cdef enum:
     APART_COLUMNS = 8
     # Output columns from which on four quarters of them take less time than one of the lanes.
     QUARTERS_PAY = 8
+    # Channels from which on halves of the columns do, most of whose lanes are idle, but for a quarter of a vector of them: windows that step by 2, others,
+    # and pairs; columns of a half from which on those of 7x7 do that step by 2.
+    LEAST_STEPPING = 9
+    LEAST_WINDOW = 12
+    LEAST_PAIRS = 13
+    FEW_SLIDES = 3
 
 cdef extern from "window.h" nogil:
     enum:
@@ -149,7 +156,7 @@ cdef inline Py_ssize_t parts_of(const Pairs *job, const Problem *problem, Py_ssi
 cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem, Py_ssize_t block) noexcept nogil:
     if block < job.blocks - 1 or (job.parts == 1 and (not OVERLAPS or job.between > 0 or problem.channels < VECTOR_BYTES)):
         return block * VECTOR_BYTES
-    return problem.channels - VECTOR_BYTES // job.parts
+    return max(0, problem.channels - VECTOR_BYTES // job.parts)
 
 
 cdef inline Py_ssize_t phases_of(const Pairs *job, const Problem *problem) noexcept nogil:
@@ -163,7 +170,9 @@ cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) 
 
 cdef inline void lay_out_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     if not job.spread and not job.gathered:
-        job.blocks = 2 if job.parts > 2 and VECTOR_BYTES // 4 < problem.channels < VECTOR_BYTES // 2 else divide_up(problem.channels, VECTOR_BYTES)
+        job.blocks = divide_up(problem.channels, VECTOR_BYTES)
+        if not WINDOWS and job.parts > 2 and VECTOR_BYTES // 4 < problem.channels < VECTOR_BYTES // 2:
+            job.blocks = 2
     job.block_vectors = QUADS * (PAIRS_CONSTANTS + job.entries * job.rows * CELL_PLANES * (2 if job.wide else 1)) + (1 if job.wide else 0)
     job.padding = HEADER_BYTES + divide_up(sizeof(Pairs) + 2 * job.blocks * sizeof(PairsKernel), 64) * 64
     job.weights = job.padding + 64
@@ -190,12 +199,20 @@ cdef void lay_out_columns(Pairs *job, const Problem *problem, Py_ssize_t most) n
     lay_out_pairs(job, problem)
 
 
+cdef inline bint halves_pay(const Pairs *job, const Problem *problem) noexcept nogil:
+    """Whether two halves of the columns, some of whose lanes may be idle, take less time than quads."""
+    cdef Py_ssize_t least = VECTOR_BYTES // 2
+    if WINDOWS and problem.channels < least and not (job.taps == 7 and job.stride == 2 and columns_of_part(problem.out_width, 2) < FEW_SLIDES):
+        least = LEAST_STEPPING if job.window and job.stride == 2 else LEAST_WINDOW if job.window else LEAST_PAIRS
+    return problem.channels >= least and (not WINDOWS or problem.channels != VECTOR_BYTES // 4)
+
+
 cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
     """How what is left of the channels is computed."""
     cdef Py_ssize_t rest = problem.channels % VECTOR_BYTES, outputs = problem.out_width // problem.dilation_width, beyond
     job.parts = 1
     job.between = between_of(problem)
-    if rest and rest <= VECTOR_BYTES // 2 <= problem.channels and columns_of_part(outputs, 2) >= (1 if OVERLAPS else tile_of(job)):
+    if 0 < rest <= VECTOR_BYTES // 2 and halves_pay(job, problem) and columns_of_part(outputs, 2) >= (1 if OVERLAPS else tile_of(job)):
         job.parts = 2
     if not WINDOWS:
         if VECTOR_BYTES // 4 <= problem.channels < VECTOR_BYTES // 2 and outputs >= 3 * PAIRS_COLUMNS:
@@ -208,12 +225,11 @@ cdef void prepare_parts(Pairs *job, const Problem *problem) noexcept nogil:
     beyond = divide_up(beyond, problem.dilation_width) if job.window else 0
     if beyond > 8 or (job.parts == 2 and (outputs - columns_of_part(outputs, 2)) * job.stride < beyond):
         job.parts = 1
-    if beyond > 8 or outputs < max(QUARTERS_PAY, 4 * tile_of(job)) or problem.channels < VECTOR_BYTES // 4:
+    if beyond > 8 or outputs < max(QUARTERS_PAY, 4 * tile_of(job)) or problem.channels <= VECTOR_BYTES // 8:
         return
     if (outputs - columns_of_part(outputs, 4)) // 3 * job.stride < beyond:
         return
-    # Quads, which leave no lane of two quarters idle, are slow with steps, and with many sets of weights.
-    if rest <= VECTOR_BYTES // 4 or (problem.channels < VECTOR_BYTES // 2 and (job.stride == 2 or (job.window and problem.channels % 8))):
+    if rest <= VECTOR_BYTES // 4:
         job.parts = 4
 
 

@@ -101,9 +101,9 @@ static __attribute__((noinline)) void pairs_columns(const PairsStrip *strip, con
                     at[row][part] = strip->blank;
             }
         if (strip->parts == 4)
-            put_pair_of_quarters(target + begin * PAIR_BYTES, at[0], at[1], strip->flip);
+            put_pair_of_quarters(target + begin * PAIR_BYTES, at[0], at[1], strip->flip, strip->stored);
         else if (strip->parts == 2)
-            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[0][1], at[1][0], at[1][1], strip->flip);
+            put_pair_of_halves(target + begin * PAIR_BYTES, at[0][0], at[0][1], at[1][0], at[1][1], strip->flip, strip->stored);
         else
             put_pair(target + begin * PAIR_BYTES, at[0][0], at[1][0], strip->flip, strip->readable);
     }
@@ -135,11 +135,11 @@ WORD void pairs_inside_of(const PairsStrip *strip, const PairRows *rows, ptrdiff
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step) {
                 const int8_t *const upper[4] = {a, a + c_apart, a + 2 * c_apart, a + 3 * c_apart};
                 const int8_t *const lower[4] = {b, b + d_apart, b + 2 * d_apart, b + 3 * d_apart};
-                put_pair_of_quarters(at, upper, lower, flip);
+                put_pair_of_quarters(at, upper, lower, flip, strip->stored);
             }
         else if (strip->parts == 2)
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
-                put_pair_of_halves(at, a, a + c_apart, b, b + d_apart, flip);
+                put_pair_of_halves(at, a, a + c_apart, b, b + d_apart, flip, strip->stored);
         else if (strip->readable >= VECTOR_BYTES)
 #pragma GCC unroll 2
             for (; at < past; at += PAIR_BYTES, a += a_step, b += b_step)
@@ -172,10 +172,9 @@ typedef void (*PairsKernel)(PairsStrip *strip, ptrdiff_t count);
 
 #if WINDOWS
 /* `last`: of parts, the last one. */
-WORD vbytes part_bytes(const int8_t *x, ptrdiff_t apart, const int8_t *last, ptrdiff_t stored, const int kind)
+WORD vbytes part_bytes(const int8_t *x, const int8_t *last, ptrdiff_t stored, const int kind)
 {
-    return kind == WHOLE ? load_bytes(x, VECTOR_BYTES) : kind == HALVES ? load_halves(x, last)
-         : kind == QUARTERS ? load_quarters(x, x + apart, x + 2 * apart, last) : load_part_bytes(x, stored);
+    return kind == WHOLE ? load_bytes(x, VECTOR_BYTES) : kind == HALVES ? load_halves(x, last) : load_part_bytes(x, stored);
 }
 #endif
 
@@ -252,11 +251,11 @@ WORD void pairs_store(const PairsStrip *strip, const vbytes *bytes, int8_t *y, p
         if (strip->parts == 4) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_quarters(y + i * move, apart, bytes[row * columns + i]);
+                store_part_quarters(y + i * move, apart, bytes[row * columns + i], stored);
         } else if (strip->parts == 2) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)
-                store_halves(y + i * move, y + i * move + apart, bytes[row * columns + i]);
+                store_part_halves_of(y + i * move, y + i * move + apart, bytes[row * columns + i], stored);
         } else if (stored >= VECTOR_BYTES) {
 #pragma GCC unroll 8
             for (int i = 0; i < columns; i++)

@@ -27,12 +27,18 @@ typedef struct {
 } Window;
 
 /* A vector at a column that some parts have. */
-WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apart, ptrdiff_t column, const int kind)
+WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apart, ptrdiff_t column, ptrdiff_t stored, const int kind)
 {
     const int8_t *at[4];
     for (int i = 0; i < (kind == HALVES ? 2 : 4); i++)
         at[i] = column >= strip->first[i] && column < strip->end[i] ? x + i * apart : strip->blank;
-    return kind == HALVES ? load_halves(at[0], at[1]) : load_quarters(at[0], at[1], at[2], at[3]);
+    return kind == HALVES ? load_part_halves_of(at[0], at[1], stored) : load_part_quarters(at[0], at[1], at[2], at[3], stored);
+}
+
+WORD vbytes window_bytes(const int8_t *x, ptrdiff_t apart, const int8_t *last, ptrdiff_t stored, const int kind)
+{
+    return kind == HALVES ? load_part_halves_of(x, last, stored) : kind == QUARTERS ? load_part_quarters(x, x + apart, x + 2 * apart, last, stored)
+         : part_bytes(x, last, stored, kind);
 }
 
 /* Variables of a row. */
@@ -59,15 +65,15 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
 /* The next column of both rows. Where not all parts have it, either `some` do, or all but the last one. */
 #define WINDOW_BYTES(upper, lower, inside, some) \
     if (!PARTED || (inside)) { \
-        upper = part_bytes(x0, apart0, x0 + (kind == HALVES ? 1 : 3) * apart0, stored, kind) ^ offset; \
-        lower = part_bytes(x1, apart1, x1 + (kind == HALVES ? 1 : 3) * apart1, stored, kind) ^ offset; \
+        upper = window_bytes(x0, apart0, x0 + (kind == HALVES ? 1 : 3) * apart0, stored, kind) ^ offset; \
+        lower = window_bytes(x1, apart1, x1 + (kind == HALVES ? 1 : 3) * apart1, stored, kind) ^ offset; \
         WINDOW_FETCH(x0 + x_ahead) \
         WINDOW_FETCH(x1 + x_ahead) \
         __asm__("" : "+v"(upper), "+v"(lower)); \
     } else { \
         const ptrdiff_t column = (ring - strip->pairs[0]) / RING_STEP; \
-        upper = some ? window_edge(strip, x0, apart0, column, kind) : part_bytes(x0, apart0, strip->blank, stored, kind); \
-        lower = some ? window_edge(strip, x1, apart1, column, kind) : part_bytes(x1, apart1, strip->blank, stored, kind); \
+        upper = some ? window_edge(strip, x0, apart0, column, stored, kind) : window_bytes(x0, apart0, strip->blank, stored, kind); \
+        lower = some ? window_edge(strip, x1, apart1, column, stored, kind) : window_bytes(x1, apart1, strip->blank, stored, kind); \
         upper ^= offset; \
         lower ^= offset; \
         __asm__ volatile("" : "+v"(upper), "+v"(lower)); \
@@ -262,9 +268,9 @@ WORD vbytes window_edge(const PairsStrip *strip, const int8_t *x, ptrdiff_t apar
                 if (kind == WHOLE) \
                     store_bytes(at, value, VECTOR_BYTES); \
                 else if (kind == HALVES) \
-                    store_halves(at, at + strip->y_apart, value); \
+                    store_part_halves_of(at, at + strip->y_apart, value, stored); \
                 else if (kind == QUARTERS) \
-                    store_quarters(at, strip->y_apart, value); \
+                    store_part_quarters(at, strip->y_apart, value, stored); \
                 else \
                     store_part_bytes(at, value, stored); \
             } \
