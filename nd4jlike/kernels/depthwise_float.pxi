@@ -91,9 +91,12 @@ cdef enum:
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls, fewer
     # where that cache has 12 ways and is AMD's, but for pixels that share two sets of it.
     TOGETHER_BYTES = 384
+    # The same of which rows of 3x3 by 2 find what they share there, where it has few ways, of up to so many pixels; half of those do so without.
+    FEW_TOGETHER_BYTES = 256
+    ROWS_STAY = 32
     TOGETHER_PRODUCTS = 900
     TOGETHER_FEW = 100
-    # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's.
+    # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's, or rows stay.
     PARTED_BYTES = 640
     PARTED_SPLIT_BYTES = 1024
     # Channels of a pixel, in bytes, whose weights one output after another finds there: nine times as much.
@@ -141,6 +144,8 @@ cdef struct Rows:
     # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
     # all tiles comes before the next part.
     bint tall, split, image, fetches, parted
+    # Whether those parts are so small that rows of tiles share inputs in the first-level cache.
+    bint rows_stay
     # Whether there are tiles for the last SPLIT_TILE columns.
     bint narrows
     # Whether outputs of dilated filters are computed in twos, side by side.
@@ -402,8 +407,12 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
-    parts = problem.distance == BEYOND_SECOND_LEVEL and problem.roomy and (
-        job.across.x >= (PARTED_SPLIT_BYTES if job.split else PARTED_BYTES))
+    job.rows_stay = (
+        VECTOR_BYTES == 64 and problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and ROWS_STAY // 2 < job.across.extent <= ROWS_STAY
+        and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2
+    )
+    parts = problem.distance == BEYOND_SECOND_LEVEL and (problem.roomy or job.rows_stay) and (
+        job.across.x >= (PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_BYTES))
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (

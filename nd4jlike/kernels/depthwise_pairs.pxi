@@ -4,10 +4,10 @@
 # Filters of one row or one column are lines (`depthwise_lines.pxi`); by wider steps, where outputs share few inputs, they are computed one by one (`apart.h`).
 #
 # A block is a vector of channels. What is left of at most half a vector is a block of the last channels, of which some may have been computed before: its lanes
-# hold two parts, the left and the right half of the columns; of a quarter of a vector, four parts with VNNI. Fewer channels than that, without others, are
-# the first lanes of such parts, where quads take longer. With AVX2 so have fewer channels than half a vector four parts, and what is left of more than half a
-# vector may be a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of vectors take long to
-# load and to store.
+# hold two parts, the left and the right half of the columns; of a quarter of a vector, four parts where products are of bytes. Fewer channels than that,
+# without others, are the first lanes of such parts, where quads take longer. Elsewhere fewer channels than half a vector have four parts, too, what is left of
+# more than half a vector may be a block of two halves that overlap, and what has no two parts a vector that overlaps the one before (OVERLAPS): parts of
+# vectors take long to load and to store.
 
 cdef enum:
     # Bytes of the pairs that a filter reaches at a time: with the weights they stay in a first-level cache. Where images are large and filters are not,

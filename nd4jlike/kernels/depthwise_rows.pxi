@@ -257,7 +257,7 @@ cdef void run_image(
     # the next tile in the first one.
     parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
     if job.parted:
-        parts = max(parts, job.channels * job.itemsize // TOGETHER_BYTES)
+        parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
     elif job.pixel and VECTOR_BYTES == 64:
         parts = max(parts, job.channels * job.itemsize // ALONE_BYTES)
     chunk = divide_up(job.blocks, max(1, parts))
