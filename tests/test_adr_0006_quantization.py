@@ -515,6 +515,7 @@ def test_d9_nothing_beyond_the_buffers_is_touched(isa, side):
             (1, (4, 5), 1, (3, 3)), (1, (5, 4), 2, (3, 3)), (2, (3, 3), 1, (3, 3)), (1, (3, 9), 1, (3, 3)), (1, (4, 15), 2, (3, 3)),
             (1, (3, 7), 1, (1, 6)), (1, (7, 3), 2, (4, 1)), (1, (6, 1), 1, (6, 1)), (8, (5, 9), 2, (3, 3)), (16, (3, 4), 1, (3, 6)), (6, (5, 4), 2, (3, 3)),
             (1, (5, 8), 3, (3, 3)), (1, (4, 2), 1, (3, 3)), (1, (3, 3), 1, (5, 5)), (1, (2, 3), 1, (7, 7)), (1, (9, 2), 1, (3, 1)), (1, (3, 9), 1, (1, 3)),
+            (1, (3, 18), 1, (5, 5)), (1, (4, 15), 2, (5, 5)), (1, (3, 17), 1, (7, 7)), (1, (3, 11), 2, (7, 7)),
         ):  # fmt: skip
             weights, bias, q = layer(channels, multiplier, kernel)
             values = integers((1, *size, channels), 9)
@@ -573,8 +574,8 @@ def test_d9_any_geometry(data):
 def test_d9_d10_square_filters_of_any_width_and_depth(isa):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter."""
     rng = np.random.default_rng(11)
-    for case in range(100):
-        k, channels = int(rng.choice((3, 4, 5, 7))), int(rng.choice((8, 16, 20, 24, 31, 32, 33, 40, 47, 60, 64, 72, 96, 120, 130)))
+    for case in range(140):
+        k, channels = int(rng.choice((3, 4, 5, 7))), int(rng.choice((8, 9, 13, 15, 16, 17, 20, 24, 31, 32, 33, 40, 47, 60, 64, 72, 96, 120, 130)))
         zero_point = int(rng.choice((-128, -128, 3)))
         stride = int(rng.choice((1, 2)))
         dilation = int(rng.choice((1, 1, 2, 3))) if stride == 1 else 1

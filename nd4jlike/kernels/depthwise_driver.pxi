@@ -585,7 +585,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
         if rows.split or rows.beside:
             return b"in place, tiles of 4 rows and 2 columns"
         if VECTOR_BYTES > 16:
-            if rows.line == &small_tiles[0]:
+            if rows.line == &small_tiles[3][2][0]:
                 return b"in place, tiles of 2 rows and 2 columns"
         if rows.tall:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"

@@ -58,7 +58,7 @@ cdef extern from "variants.h" nogil:
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
-    const OneTile small_tiles[2]
+    const OneTile small_tiles[8][3][2]
     const OneTile running_tiles[8][3]
     const bint DOUBLES
     const int DELAYED_PERIOD
@@ -186,7 +186,7 @@ cdef bint is_centred(const Line *line) noexcept nogil:
 cdef bint wide_pays(const Line *line) noexcept nogil:
     """Whether to take tiles of 7 columns, which allow no padding but a centred filter's: where they fit better, as in most late layers, or save loads of
     weights. Tiles of 4 read fewer rows at a time, which suits the prefetchers of large images."""
-    cdef Py_ssize_t outputs = line.outputs // line.phases
+    cdef Py_ssize_t outputs = line.outputs // line.phases, narrow
     if VECTOR_BYTES == 16 or outputs < WIDE_TILE or not is_centred(line):
         return False
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
@@ -195,7 +195,10 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
         # Wide tiles have no registers for 7 weights (taps.h).
         if line.taps == 7 and line.step == 1 and outputs % NARROW_TILE == 0:
             return False
-    return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
+    narrow = divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
+    if 0 < outputs % NARROW_TILE <= SPLIT_TILE and line.taps < TILE_TAPS and line.step < TILE_STRIDES and small_tiles[line.taps][line.step][INSIDE] != NULL:
+        narrow -= NARROW_TILE - SPLIT_TILE
+    return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < narrow
 
 
 cdef bint is_image(const Line *line) noexcept nogil:
@@ -357,7 +360,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
     if VECTOR_BYTES > 16:
         if has_small_tiles(job, problem):
-            job.split, job.line = False, &small_tiles[0]
+            job.split, job.line = False, &small_tiles[3][2][0]
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = (
@@ -393,8 +396,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and is_square(job, job.columns)
     )
     job.narrows = (
-        VECTOR_BYTES > 16 and problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches)
-        and job.line == NULL and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step and (job.tall or job.across.step == 2)
+        problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches) and job.line == NULL
+        and job.down.taps == job.across.taps and job.down.step == job.across.step
+        and (small_tiles[job.across.taps][job.across.step][INSIDE] != NULL or (VECTOR_BYTES > 16 and job.tall))
     )
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL

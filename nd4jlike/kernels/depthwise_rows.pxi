@@ -36,8 +36,9 @@ cdef struct Place:
     int stored
     # For one row or two; for two, and for a tall tile's, where `whole_rows`.
     OneTile some, whole, tall
-    # Instead of the last, where a tile of SPLIT_TILE columns suffices; NULL: none. Of whole ones, where the filter steps by 2.
+    # Instead of a whole tile, or of a tall one, where SPLIT_TILE columns suffice; NULL: none.
     OneTile less
+    bint less_tall
     Py_ssize_t less_x, less_y
     unsigned long long less_outside
 
@@ -54,7 +55,10 @@ cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t 
     less.outside, less.stored = ~first_bits(end) & first_bits(reach), SPLIT_TILE
     where = where_of(&less, SPLIT_TILE)
     if where < ANYWHERE:
-        place.less = small_tiles[where] if across.step == 2 else job.tiles[SPLIT_TALL_TILE + where]
+        place.less = small_tiles[across.taps][across.step][where]
+        place.less_tall = place.less == NULL
+        if place.less_tall:
+            place.less = job.tiles[SPLIT_TALL_TILE + where]
         place.less_x, place.less_y, place.less_outside = position * across.x, column * across.y, less.outside
 
 
@@ -344,7 +348,7 @@ cdef void run_image(
                     y_row = y + (row * down.y + y_shift)
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
-                        if places[i].less != NULL and (rows > 2 or (whole and job.across.step == 2)):
+                        if places[i].less != NULL and whole and (rows > 2) == places[i].less_tall:
                             tile.outside, tile.stored = places[i].less_outside, SPLIT_TILE
                             run_tiles(
                                 &tile, places[i].less, blocks, block, min(block + chunk, job.blocks), 1, SPLIT_TILE,
@@ -353,7 +357,7 @@ cdef void run_image(
                             continue
                         parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
                         if VECTOR_BYTES > 16:
-                            if whole and job.line == &small_tiles[0] and places[i].whole != NULL:
+                            if whole and job.line == &small_tiles[3][2][0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
                         run_tiles(
                             &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,

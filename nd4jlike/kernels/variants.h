@@ -211,14 +211,26 @@ TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32
 TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
 static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
 
-/* 2 rows and columns of 3x3 by steps of 2: places inside, and at the edges. */
+/* 2 rows and columns, by taps and step: places inside, and at the edges. Of 3x3 without a step they are tall. */
 #if VECTOR_BYTES > 16
 TILE(small_inside, 2, 0, 3, 2, SPLIT_TILE, INSIDE, FLOAT32)
 TILE(small_edges, 2, 0, 3, 2, SPLIT_TILE, EDGES, FLOAT32)
-static const OneTile small_tiles[EDGES + 1] = {small_inside, small_edges};
-#else
-static const OneTile small_tiles[EDGES + 1] = {NULL};
 #endif
+#if VECTOR_BYTES == 64
+TILE(small_5_1, 2, 0, 5, 1, SPLIT_TILE, EDGES, FLOAT32)
+TILE(small_5_2, 2, 0, 5, 2, SPLIT_TILE, EDGES, FLOAT32)
+TILE(small_7_1, 2, 0, 7, 1, SPLIT_TILE, EDGES, FLOAT32)
+TILE(small_7_2, 2, 0, 7, 2, SPLIT_TILE, EDGES, FLOAT32)
+#endif
+static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
+#if VECTOR_BYTES > 16
+    [3] = {[2] = {small_inside, small_edges}},
+#endif
+#if VECTOR_BYTES == 64
+    [5] = {[1] = {small_5_1, small_5_1}, [2] = {small_5_2, small_5_2}},
+    [7] = {[1] = {small_7_1, small_7_1}, [2] = {small_7_2, small_7_2}},
+#endif
+};
 
 /* By taps. */
 #if VECTOR_BYTES == 64
@@ -262,11 +274,11 @@ LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(
 LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
 SQUARE_TILE(4, FLOAT32)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
-#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
+#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element)
 HALVES_LINES(FLOAT16)
 HALVES_LINES(BFLOAT16)
 #define HALVES_OF_LINES(element) \
-    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
+    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}}
 #endif
 static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
