@@ -413,8 +413,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"activation {self.activation}" + (f", rounding {self.rounding}" if self.quantization else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, "
-            f"{'' if launch.planes == NULL else 'plane by plane: ' if launch.planes.one_by_one else 'planes as pixels: '}"
-            f"{'rows as columns: ' if launch.signal_turned else ''}"
+            f"{'' if launch.turned or launch.planes == NULL else 'plane by plane: ' if launch.planes.one_by_one else 'planes as pixels: '}"
+            f"{'' if not launch.turned else 'rows as columns: ' if launch.planes == NULL else 'rows as columns, in scratch: '}"
             f"{launch.family.kernel(&launch.problem).decode()}",
         ]
         if launch is None:
@@ -491,14 +491,18 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
                 raise LayoutError(f"out must have a cell for each element: strides {y.strides} of shape {y.shape}", ShapeStatus.ZERO_STRIDE)
         reading, walk = self._walk(x.shape[h], x.shape[w], x.shape[c])
 
-        launch.signal_turned = self._state(problem, x, y, reading, walk)
-        if launch.signal_turned:
-            h, w = w, h
+        launch.turned = self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
-        turns = (
-            source.length and target.length and self._ignores_padding != NOT_FINITE and launch.family.as_pixels(problem)
-            and not skims(problem, source.itemsize)
-        )
+        pixels = source.length and target.length and self._ignores_padding != NOT_FINITE
+        turns = pixels and launch.family.as_pixels(problem) and not skims(problem, source.itemsize)
+        if not (launch.turned or source.block_count or target.block_count):
+            narrow = turns_narrow(problem, launch.family.lanes) if pixels and not turns else STAYS
+            if narrow != STAYS:
+                turn_image(problem)
+                problem.sets = sets_of(problem.x_strides[2] * source.itemsize)
+                launch.turned, turns = True, narrow == TURNS_IN_SCRATCH
+        if launch.turned:
+            h, w = w, h
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
         launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
         launch.looks_at_padding = not (self._ignores_padding or turns) and has_halo(x, self._axes) and launch.family.reads_halo(problem)
@@ -517,7 +521,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         add_blocks(problem.channels * problem.multiplier, problem.y_block, problem.y_block_step * target.itemsize, &launch.y_begin, &launch.y_end)
         if turns:
             self._turn(launch, source, target)
-        self._pack(launch, reading.weights)
+        self._pack(launch, np.ascontiguousarray(reading.weights.transpose(1, 0, 2)) if launch.turned else reading.weights)
 
         launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.step = min(problem.out_height, ROWS_TOGETHER)
@@ -567,7 +571,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             problem.y_strides[i] = target.strides[axis]
         turned = not (source.block_count or target.block_count) and turns_signal(problem, self._family.lanes, self.threads)
         if turned:
-            turn_signal(problem)
+            turn_image(problem)
         problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), crowds() and nearest_cache.ways > FEW_WAYS
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
@@ -604,6 +608,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         """Have planes computed as pixels, or one by one."""
         cdef Problem *problem = &launch.problem
         cdef Py_ssize_t together = channels_together(problem, x.itemsize)
+        cdef tuple axes = self._axes
+        if launch.turned:
+            axes = (axes[0], axes[2], axes[1], axes[3])
         x_pitch, y_pitch = [geometry.pixel_pitch(1, count, size, SECTION_BYTES)
                             for count, size in ((together, x.itemsize), (together * problem.multiplier, y.itemsize))]
         launch.planes = <Planes *> calloc(1, sizeof(Planes))
@@ -611,9 +618,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             raise MemoryError("cannot allocate a plan")
         launch.planes.moves, launch.planes.outside = kernels_of(launch.isa), <int> self._padding_bits
         if goes_one_by_one(problem):
-            part_planes(launch.planes, problem, x, y, self._axes)
+            part_planes(launch.planes, problem, x, y, axes)
         else:
-            cut_sections(launch.planes, problem, x, y, self._axes, together, x_pitch, y_pitch)
+            cut_sections(launch.planes, problem, x, y, axes, together, x_pitch, y_pitch)
         return 0
 
     cdef int _pack(self, _Launch launch, object weights) except -1:
@@ -759,7 +766,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
 
     cdef list _explained(self, _Launch launch, ShapeDescriptor x, ShapeDescriptor y):
         cdef Problem *problem = &launch.problem
-        sides = ("left", "right", "top", "bottom") if launch.signal_turned else ("top", "bottom", "left", "right")
+        sides = ("left", "right", "top", "bottom") if launch.turned else ("top", "bottom", "left", "right")
         if launch.reads_padding:
             halo = "read in place: " + ", ".join([f"{side} {problem.halo[i]}" for i, side in enumerate(sides)])
         elif not self._ignores_padding and not launch.family.reads_halo(problem):
@@ -769,11 +776,13 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         apart = ""
         if launch.planes != NULL:
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
-            apart = "apart: " if launch.planes.one_by_one else apart
+            apart = "" if launch.turned else "apart: " if launch.planes.one_by_one else apart
         weights = self._reading(x.shape[self._axes[3]]).weights
-        reaching = (problem.kernel_width, problem.kernel_height) if launch.signal_turned else (problem.kernel_height, problem.kernel_width)
+        reaching = (problem.kernel_width, problem.kernel_height) if launch.turned else (problem.kernel_height, problem.kernel_width)
         shared = f"{launch.rows} row{'s' if launch.rows != 1 else ''}"
-        if launch.signal_turned:
+        if launch.turned and min(problem.out_height, problem.out_width) > 1:
+            shared = f"{launch.rows} columns"
+        elif launch.turned:
             lines = "column" if problem.out_height == 1 else "row"
             lines = f"{problem.batch} {lines}{'s' if problem.batch != 1 else ''}"
             shared = f"{lines} of {problem.out_width} outputs, each for one thread" if problem.out_height == 1 else f"{problem.out_height} outputs of {lines}"

@@ -38,7 +38,7 @@ cdef class _Launch:
     cdef object table
     cdef str isa
     # Whether rows and columns have changed places in the problem (signals.pxi).
-    cdef bint signal_turned
+    cdef bint turned
     cdef Buffer packed
     cdef Py_ssize_t scratch_bytes
     # Scratch of a call that is over, for the next one.

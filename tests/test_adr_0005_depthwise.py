@@ -1552,6 +1552,65 @@ def test_d26_signals(isa, axis, side):
 
 
 @every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_d28_narrow_images(isa, data_format, side):
+    """D28: Rows and columns of a tall image of a few columns change places where that is faster: the result is the same, bit for bit of integers."""
+    turned, in_scratch = 0, 0
+    for channels, kernel, (step, dilation), size in itertools.product(
+        (1, 2, 3, 8, 13, 20, 70), ((3, 3), (5, 3), (2, 5)), ((1, 1), (2, 1), (1, 2)), ((90, 2), (60, 7), (700, 13))
+    ):
+        if size[0] > 100 and (channels > 3 or kernel != (5, 3)):
+            continue
+        steps = {"stride": (step, step), "dilation": (dilation, dilation)}
+        padding = explicit("same", size, kernel, *steps.values())
+        x, weights, bias = random((2, *size, channels), 1), random((*kernel, channels, 1), 2), random(channels, 3)
+        shaped = (lambda array: array) if data_format == "NHWC" else (lambda array: np.ascontiguousarray(array.transpose(0, 3, 1, 2)))
+        last = (lambda array: array) if data_format == "NHWC" else (lambda array: array.transpose(0, 2, 3, 1))
+        for dtype in ("float32", "int8", "uint8"):
+            options = {"data_format": data_format, "isa": isa, **steps}
+            values, taps = x, weights
+            if dtype != "float32":
+                values, taps = (64 * x).astype(np.int8), (64 * weights).astype(np.int8)
+                zero_point = 128 if dtype == "uint8" else 0
+                if zero_point:
+                    values, taps = values.view(np.uint8) ^ 0x80, taps.view(np.uint8) ^ 0x80
+                options["quantization"] = nd.Quantization((0.05, zero_point - 5), (0.1, zero_point), (0.5, zero_point + 3))
+            plan = nd.DepthwiseConv2d(taps, None if dtype != "float32" else bias, **options)
+            out = guarded_array(np.zeros_like(np.asarray(plan(shaped(values)))), side)
+            plan(guarded_array(shaped(values), side), out)
+            with_halo = nd.NdArray(plan.input_descriptor(shaped(values).shape))
+            with_halo.fill_padding(0 if dtype == "float32" else zero_point - 5)
+            with_halo[...] = shaped(values)
+            if dtype == "float32":
+                assert_close(last(out), x, weights, bias, padding=padding, **steps)
+                assert_close(last(np.asarray(plan(with_halo))), x, weights, bias, padding=padding, **steps)
+            else:
+                want = depthwise_quantized(values, taps, None, options["quantization"], "tflite", padding=padding, **steps)
+                np.testing.assert_array_equal(last(out), want)
+                np.testing.assert_array_equal(last(np.asarray(plan(with_halo))), want)
+            text = plan.explain(shaped(values))
+            turned += "rows as columns: " in text
+            in_scratch += "rows as columns, in scratch: " in text
+            assert f"window    {kernel[0]}x{kernel[1]}, " in text
+    assert in_scratch > (30 if data_format == "NHWC" else 5)
+    assert turned > (30 if data_format == "NHWC" else 0)
+
+
+@every_isa
+def test_d28_threads_share_columns(isa):
+    """D28: a few channels as a copy in scratch, which `explain()` reports: threads share columns."""
+    x = (100 * random((2, 20000, 7, 1), 1)).astype(np.int8)
+    weights, quantization = (50 * random((5, 3, 1, 1), 2)).astype(np.int8), nd.Quantization((0.05, 3), 0.1, (8.0, 0))
+    alone, shared = [nd.DepthwiseConv2d(weights, quantization=quantization, threads=threads, isa=isa) for threads in (1, 2)]
+    text = shared.explain(x)
+    assert "rows as columns, in scratch" in text
+    assert "threads   2 of 2, 14 columns\n" in text
+    assert " 0 bytes of scratch" not in text
+    np.testing.assert_array_equal(alone(x), shared(x))
+
+
+@every_isa
 def test_d26_threads_share_a_row(isa):
     """D26: change places where threads may share what is a row: and say so."""
     x = random((1, 1, 40000, 16), 1)
