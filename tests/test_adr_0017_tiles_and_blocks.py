@@ -87,6 +87,24 @@ def test_d1_images_of_any_height_fill_their_tiles(isa, side, dtype):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+def test_d1_images_of_fewer_columns_than_a_tile(isa, side):
+    """D1: any height, any width, any dilation: rows of two or three outputs, of each phase, whose last row may be computed twice."""
+    for kernel, (step, dilation), size in product((3, 5, 7), ((1, 1), (2, 1), (1, 2)), ((21, 9), (17, 6), (20, 5), (9, 3), (8, 2), (3, 2), (5, 4), (2, 3))):
+        values, weights, bias = random((2, *size, 19), 1), random((kernel, kernel, 19, 1), 2), random(19, 3)
+        for padding in ("same", dilation * kernel // 2):
+            steps = steps_of(size, (kernel, kernel), (step, step), (dilation, dilation))
+            if padding != "same":
+                steps["padding"] = ((padding, padding),) * 2
+            if min(size) + 2 * dilation * kernel // 2 <= (kernel - 1) * dilation:
+                continue
+            plan = nd.DepthwiseConv2d(weights, bias, stride=step, dilation=dilation, padding=padding, isa=isa)
+            out = guarded_array(np.zeros(plan(values).shape, np.float32), side)
+            plan(guarded_array(values, side), out)
+            assert_close(out, values, weights, bias, **steps)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_d1_pixels_of_fewer_channels_than_lanes(isa, side, dtype):
     """D1: channels side by side are computed in place: whole vectors are read behind a pixel only where the image goes on, and never written."""

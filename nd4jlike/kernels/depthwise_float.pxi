@@ -114,6 +114,8 @@ cdef enum:
     RUNNING_ROWS = 3
     PAGE_BYTES = 4096
     RUNNING_PITCH = PAGE_BYTES + 192
+    # Rows of outputs for which three columns are better two tiles of two.
+    MANY_ROWS = 8
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -146,8 +148,8 @@ cdef struct Rows:
     bint tall, split, image, fetches, parted
     # Whether those parts are so small that rows of tiles share inputs in the first-level cache.
     bint rows_stay
-    # Whether there are tiles for the last SPLIT_TILE columns.
-    bint narrows
+    # Whether there are tiles for the last SPLIT_TILE columns, and of no more rows than others, for rows of fewer outputs than a tile's.
+    bint narrows, halves
     # Whether outputs of dilated filters are computed in twos, side by side.
     bint beside
     # Whether an output, its channels in a row, is a tile; whether tiles have one row.
@@ -400,6 +402,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and job.down.taps == job.across.taps and job.down.step == job.across.step
         and (small_tiles[job.across.taps][job.across.step][INSIDE] != NULL or (VECTOR_BYTES > 16 and job.tall))
     )
+    job.halves = job.narrows and small_tiles[job.across.taps][job.across.step][INSIDE] != NULL
     job.image = (
         problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps

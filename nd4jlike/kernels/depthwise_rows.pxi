@@ -47,12 +47,11 @@ cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t 
     """The tile of the last SPLIT_TILE columns."""
     cdef const Line *across = &job.across
     cdef Py_ssize_t position = column * across.stride - across.pad, reach = (SPLIT_TILE - 1) * across.step + across.taps
+    cdef Py_ssize_t begin = min(reach, divide_up(-position, across.dilation))
     cdef Py_ssize_t end = max(0, min(reach, divide_up(across.extent - position, across.dilation)))
     cdef Tile less = tile[0]
     cdef int where
-    if position < 0:
-        return
-    less.outside, less.stored = ~first_bits(end) & first_bits(reach), SPLIT_TILE
+    less.outside, less.stored = (first_bits(begin) | ~first_bits(end)) & first_bits(reach), SPLIT_TILE
     where = where_of(&less, SPLIT_TILE)
     if where < ANYWHERE:
         place.less = small_tiles[across.taps][across.step][where]
@@ -67,19 +66,22 @@ cdef Py_ssize_t find_places(
 ) noexcept nogil:
     """The next places of a row of outputs first to last, at most PLACES; `phase` and `done`, 0 at first, tell how far they reach."""
     cdef const Line *across = &job.across
-    cdef Py_ssize_t found = 0, outputs, column, position, reach, begin, end
+    cdef Py_ssize_t found = 0, outputs, columns, column, position, reach, begin, end
     cdef int where
     while phase[0] < min(across.phases, last - first) and found < PLACES:
         outputs = divide_up(last - first - phase[0], across.phases)
         # The last tile computes some outputs again, which is cheaper than a narrower one but for the narrowest.
         places.less = NULL
-        if done[0] + job.columns > outputs:
+        columns = SPLIT_TILE if job.halves and SPLIT_TILE <= outputs < (job.columns if job.down.outputs >= MANY_ROWS else SPLIT_TILE + 1) else job.columns
+        if done[0] + columns > outputs:
             if job.narrows and done[0] and outputs - done[0] <= SPLIT_TILE:
                 find_less(job, tile, places, first + phase[0] + (outputs - SPLIT_TILE) * across.phases)
-            done[0] = max(0, outputs - job.columns)
+            done[0] = max(0, outputs - columns)
+        if columns < job.columns:
+            find_less(job, tile, places, first + phase[0] + done[0] * across.phases)
         column = first + phase[0] + done[0] * across.phases
         position = column * across.stride - across.pad
-        tile.stored = <int> min(outputs - done[0], job.columns)
+        tile.stored = <int> min(outputs - done[0], columns)
         # Inputs behind those of a full tile are nobody's.
         reach = (tile.stored - 1) * across.step + across.taps
         begin = min(reach, divide_up(-position, across.dilation))
@@ -102,7 +104,7 @@ cdef Py_ssize_t find_places(
             places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
-        done[0] += places.count * job.columns
+        done[0] += places.count * columns
         # All outputs of a place in one call, where a few channels are less work than one.
         if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
             places.stored, places.count = <int> places.count, 1
@@ -331,6 +333,9 @@ cdef void run_image(
             for row_phase in range(min(down.phases, end - begin)):
                 row = begin + row_phase
                 while row < end:
+                    # Fewer columns than a tile's have whole ones of two rows alone: one of them is computed again.
+                    if places[0].stored == SPLIT_TILE and places[0].less != NULL and row - down.phases >= begin and row + down.phases >= end:
+                        row -= down.phases
                     # Two and two rather than three and one.
                     rows = TALL_ROWS(job.columns)
                     whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
