@@ -34,6 +34,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     where = kwargs.get("where", True)
     if not all(map(_is_ours, (*inputs, *outs, where))):
         return NotImplemented
+    if method == "__call__" and not outs and any(map(_ranks_above, inputs)):
+        return ufunc(*(x.to_numpy() if isinstance(x, NdArray) else x for x in inputs), **kwargs)
     inputs = tuple(map(_taken, inputs))
     if method == "__call__" and ufunc.signature is None:
         return _call(ufunc, inputs, outs, kwargs)
@@ -80,6 +82,11 @@ def _is_ours(x: Any) -> bool:
     """Whether no other library wants the ufunc for itself."""
     found = getattr(type(x), "__array_ufunc__", None)
     return found is None or isinstance(x, NdArray) or found is np.ndarray.__array_ufunc__
+
+
+def _ranks_above(x: Any) -> bool:
+    """Whether NumPy gives a result the class of this array: of a masked one, say."""
+    return isinstance(x, np.ndarray) and type(x) is not np.ndarray and x.__array_priority__ > 0
 
 
 def _refuse_read_only(x: Any) -> None:

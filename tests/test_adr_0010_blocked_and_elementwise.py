@@ -827,16 +827,19 @@ def test_d15_ravel():
 
 @pytest.mark.parametrize("d", [C8, ShapeDescriptor.paddedBufferDescriptor("float32", "c", (2, 3), (0, 2))])
 def test_d13_masks_are_not_lost(d):
-    """D13: classes get their turn, and so do in operators NumPy's classes that rank above its arrays: masked arrays, from either side."""
+    """D13: NumPy's classes that rank above its arrays give results their class, in operators and in ufuncs, from either side."""
     x = NdArray(d)
     x[...] = numbered(d.shape)
     values = x.to_numpy(copy=True)
     masked = np.ma.array(values + 1, mask=values % 2 == 0)
-    for op in (operator.add, operator.sub, operator.truediv, operator.mul, operator.lt, operator.eq, operator.floordiv):
+    for op in (operator.add, operator.sub, operator.truediv, operator.mul, operator.lt, operator.eq, operator.floordiv, np.add, np.maximum, np.less):
         for found, expected in ((op(x, masked), op(values, masked)), (op(masked, x), op(masked, values))):
             assert type(found) is np.ma.MaskedArray
             assert np.array_equal(found.mask, expected.mask)
             assert np.array_equal(found.compressed(), expected.compressed())
+    out = nd.zeros(d.shape)
+    assert np.add(x, masked, out=out) is out
+    assert np.array_equal(out.to_numpy()[~masked.mask], (values + masked).compressed())
 
 
 def test_d14_membership_and_indices():
