@@ -105,11 +105,11 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
 
 
 cdef bint is_better_brought(NdArray x, NdArray model) noexcept:
-    """Whether many elements of the model's shape lie in other blocks, or far apart along its rows: a reorder costs less than NumPy's way through both."""
+    """Whether elements of the model's shape lie in other blocks, or many of them far apart along its rows: a reorder costs less than NumPy's way through both."""
     cdef const Layout *a = &x.descriptor.layout
     cdef const Layout *b = &model.descriptor.layout
     cdef int i
-    if a.rank != b.rank or a.length < MANY or not is_whole(b) or x.descriptor.dtype is BFLOAT16:
+    if a.rank != b.rank or not is_whole(b) or x.descriptor.dtype is BFLOAT16:
         return False
     for i in range(a.rank):
         if a.shape[i] != b.shape[i] or (a.strides[i] == 0 and a.shape[i] > 1):
@@ -117,7 +117,7 @@ cdef bint is_better_brought(NdArray x, NdArray model) noexcept:
     if not same_extents(a, b):
         return True
     i = b.axes[b.rank - 1]
-    return not b.block_count and abs(a.strides[i]) * a.itemsize >= FAR
+    return not b.block_count and a.length >= MANY and abs(a.strides[i]) * a.itemsize >= FAR
 
 
 cdef NdArray brought(NdArray x, NdArray model):
