@@ -1362,10 +1362,14 @@ def test_d14_many_times_no_more_memory(engine):
         for _ in range(count):
             onednn.reorder(Memory(x, engine=engine), Memory(y, engine=engine))
 
+    def growth():
+        before = resident()
+        rounds(500)
+        return (resident() - before) * 4096
+
     rounds(200)
-    before = resident()
-    rounds(500)
-    assert (resident() - before) * 4096 < 2**20
+    # What is lost is lost each time; what else the process does with its memory is not.
+    assert min(growth() for _ in range(4)) < 2**20
     assert math.prod(x.shape) == y.to_numpy().sum()
 
 
