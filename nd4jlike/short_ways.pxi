@@ -105,7 +105,7 @@ cdef object plain_call(object ufunc, tuple inputs, object out):
 
 
 cdef bint is_better_brought(NdArray x, NdArray model) noexcept:
-    """Whether elements of the model's shape lie in other blocks, or many of them far apart along its rows: a reorder costs less than NumPy's way through both."""
+    """Whether elements of the model's shape lie in other blocks, or many far apart along its rows: a reorder costs less than NumPy's way through both."""
     cdef const Layout *a = &x.descriptor.layout
     cdef const Layout *b = &model.descriptor.layout
     cdef int i
