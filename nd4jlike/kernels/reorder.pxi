@@ -21,6 +21,8 @@ cdef extern from "tiles.h" nogil:
 cdef enum:
     LINE_BYTES = 64
     RUNS_AHEAD = 8
+    # Half of what goes over all sets of a first-level cache: of eight streams so far apart, four have the same one.
+    SETS_BYTES = 2048
 
 ctypedef fused cell:
     uint8_t

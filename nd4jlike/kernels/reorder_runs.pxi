@@ -72,6 +72,11 @@ cdef inline void copy_streams(const Runs *runs, Py_ssize_t outer, int count, int
             copy_piece(target + k * to, source + k * so, piece, False)
 
 
+cdef inline bint apart(Py_ssize_t streams, Py_ssize_t distance) noexcept nogil:
+    """Whether there are twice RUNS_AT_ONCE, which do not share the sets of a first-level cache."""
+    return streams >= 2 * RUNS_AT_ONCE and LINE_BYTES <= distance % SETS_BYTES <= SETS_BYTES - LINE_BYTES
+
+
 cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int count, int piece, bint gathers) noexcept nogil:
     """Runs of half a line, or a quarter, of `count` outer places at once, side by side there in the target (`gathers`) or in the source, and along in
     the other one: as many inner places as make a line."""
@@ -85,11 +90,11 @@ cdef inline void copy_squares(const Runs *runs, Py_ssize_t outer, int count, int
             for k in range(count):
                 touch(source + (k * so + RUNS_AHEAD * si if gathers else k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * si))
                 touch(target + (k // steps * LINE_BYTES + (RUNS_AHEAD + k % steps) * ti if gathers else k * to + RUNS_AHEAD * ti))
-        if steps == 4:
-            copy_quarters(target, ti if gathers else to, source, so if gathers else si)
-        else:
-            for k in range(count // 2):
-                copy_halves(target + 2 * k * to, ti if gathers else to, source + 2 * k * so, so if gathers else si)
+        for k in range(count // steps):
+            if steps == 4:
+                copy_quarters(target + k * 4 * to, ti if gathers else to, source + k * 4 * so, so if gathers else si)
+            else:
+                copy_halves(target + k * 2 * to, ti if gathers else to, source + k * 2 * so, so if gathers else si)
         source += steps * si
         target += steps * ti
         j += steps
@@ -146,6 +151,8 @@ cdef inline void copy_far(const Runs *runs, int piece) noexcept nogil:
 cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nogil:
     """Runs of one piece, or of more than one and up to two; `piece` is a constant."""
     cdef Py_ssize_t i = 0
+    # Twice as many squares of quarters take longer with vectors of two.
+    cdef bint wide = piece == LINE_BYTES // 2 or PIECES != 2
     cdef Runs rest
     if piece >= LINE_BYTES // 2 and runs.stream and runs.far and runs.target_inner == piece and not two:
         copy_far(runs, piece)
@@ -161,14 +168,26 @@ cdef inline void copy_pieces(const Runs *runs, int piece, bint two) noexcept nog
     if (piece == LINE_BYTES // 2 or piece == LINE_BYTES // 4) and not two:
         if runs.source_inner == piece == runs.target_outer and runs.target_inner % LINE_BYTES == 0:
             while i + RUNS_AT_ONCE <= runs.outer:
-                copy_squares(runs, i, RUNS_AT_ONCE, piece, True)
-                i += RUNS_AT_ONCE
+                if wide and apart(runs.outer - i, runs.source_outer):
+                    copy_squares(runs, i, 2 * RUNS_AT_ONCE, piece, True)
+                    i += 2 * RUNS_AT_ONCE
+                else:
+                    copy_squares(runs, i, RUNS_AT_ONCE, piece, True)
+                    i += RUNS_AT_ONCE
         if runs.source_outer == piece == runs.target_inner:
             while i + RUNS_AT_ONCE <= runs.outer:
-                copy_squares(runs, i, RUNS_AT_ONCE, piece, False)
-                i += RUNS_AT_ONCE
+                if wide and apart(runs.outer - i, runs.target_outer):
+                    copy_squares(runs, i, 2 * RUNS_AT_ONCE, piece, False)
+                    i += 2 * RUNS_AT_ONCE
+                else:
+                    copy_squares(runs, i, RUNS_AT_ONCE, piece, False)
+                    i += RUNS_AT_ONCE
             if piece == LINE_BYTES // 2 and i + 2 <= runs.outer:
                 i += copy_two(runs, i)
+        # Side by side in the target, where the last line of some and the first one of the next ones are one.
+        while runs.target_outer == piece and apart(runs.outer - i, runs.source_outer):
+            copy_streams(runs, i, 2 * RUNS_AT_ONCE, 1, piece, two, False)
+            i += 2 * RUNS_AT_ONCE
     while i + RUNS_AT_ONCE <= runs.outer:
         copy_streams(runs, i, RUNS_AT_ONCE, 1, piece, two, False)
         i += RUNS_AT_ONCE
