@@ -311,9 +311,9 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
 
 
 cdef inline void place_picked(const Problem *problem, const int lanes, vi32 *masks, vi32 *index) noexcept nogil:
-    """Planes of so many lanes of a vector: for each tap, the lanes that take a column inside the image, and where it is in the two registers."""
+    """Planes of so many lanes of a vector: for each tap, the lanes that take a column inside the image, and where it is in the two registers, or in the one."""
     cdef Py_ssize_t tap, lane, column, source
-    cdef int bits
+    cdef int bits, next_plane = lanes if problem.stride_width == 1 else LANES
     cdef int *mask
     cdef int *place
     for tap in range(problem.kernel_width):
@@ -324,7 +324,7 @@ cdef inline void place_picked(const Problem *problem, const int lanes, vi32 *mas
             source = column * problem.stride_width - problem.pad_left + tap * problem.dilation_width
             bits = 0 <= source < problem.width and column < problem.out_width
             mask[lane] = -bits
-            place[lane] = <int> (bits * (source + (LANES if lane >= lanes else 0)))
+            place[lane] = <int> (bits * (source + (next_plane if lane >= lanes else 0)))
 
 
 cdef void run_strips(
@@ -338,8 +338,10 @@ cdef void run_strips(
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
-    cdef bint narrow = not mixed and problem.width <= LANES and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
-    cdef bint picked = narrow or (not mixed and problem.width <= 2 * LANES and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+    # Columns of whole rows that registers hold: one without a stride, else two.
+    cdef Py_ssize_t most = LANES if problem.stride_width == 1 else 2 * LANES
+    cdef bint narrow = not mixed and problem.width <= most // 2 and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
+    cdef bint picked = narrow or (not mixed and problem.width <= most and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
     cdef bint shifted = not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one

@@ -30,7 +30,7 @@ WORD void add_plane_tap(
         vf32 value = masked ? load_where_f32((const float *)x, mask_of(masks[tap * stride])) : *(const vf32 *)x;
         if (stride == 2) {
             const vf32 second = masked ? load_where_f32((const float *)next, mask_of(masks[tap * stride + 1])) : *(const vf32 *)next;
-            value = mixed ? pick_f32(value, second, index) : every_second_f32(value, second, 0);
+            value = mixed ? pick_f32(value, second, index) : seconds_of_f32(value, second, 0);
         }
         if (upper)
             upper[i] += value * plane_weight(upper_weights + tap * LANES, mixed);
@@ -78,6 +78,8 @@ WORD void one_plane_tile(
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
         char *to = y + i * to_next;
+        if (stride == 2 && !mixed)
+            upper[i] = seconds_in_order(upper[i]), lower[i] = seconds_in_order(lower[i]);
         store_f32((float *)to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes);
         if (tile->rows == 2)
             store_f32((float *)(to + tile->y_row), at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes);
@@ -140,8 +142,8 @@ typedef void (*PlaneTile)(
 /* Taps in a row of a strip, and vectors side by side, at most. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
-/* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, which taps pick from, of two planes in the halves of a vector
- * (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. */
+/* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
+ * the halves of a vector (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. */
 enum { LOADED, NARROW, PICKED, SHIFTED, MIXED };
 /* Their places in the table, behind those that load. */
 enum { NARROW_STRIPS = STRIPS_ACROSS, PICKED_STRIPS, SHIFTED_STRIPS, STRIP_KINDS };
@@ -174,13 +176,18 @@ typedef struct {
 typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y);
 
 #if VECTOR_BYTES > 16
-/* The inputs of a tap; those of every second column are loaded once for two taps. */
+/* The inputs of a tap; those of every second column are loaded once for two taps, and in an order of their own. */
 WORD vf32 load_strip(
     vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, ptrdiff_t dilation, const int tap, const int stride,
     const int how)
 {
 #if VECTOR_BYTES == 64
-    if (tap == 0 && how == NARROW && width <= LANES / 2)
+    /* Without a stride one register holds them. */
+    if (tap == 0 && how == NARROW && stride == 1)
+        pair[0] = join_halves_f32(load_half_f32((const float *)x, width), load_half_f32((const float *)other, width));
+    else if (tap == 0 && how == PICKED && stride == 1)
+        pair[0] = load_part_f32((const float *)x, width);
+    else if (tap == 0 && how == NARROW && width <= LANES / 2)
         pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
     else if (tap == 0 && how == NARROW)
         pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
@@ -189,7 +196,7 @@ WORD vf32 load_strip(
     else if (tap == 0 && how == PICKED)
         pair[0] = *(const vf32 *)x, pair[1] = load_part_f32((const float *)x + LANES, width - LANES);
     if (how == NARROW || how == PICKED)
-        return pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
+        return stride == 1 ? pick_from_one(pair[0], index[tap], masks[tap]) : pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
 #endif
     if (stride == 1)
         return load_where_f32((const float *)x + tap * dilation, masks[tap]);
@@ -197,16 +204,13 @@ WORD vf32 load_strip(
         pair[0] = load_where_f32((const float *)x + tap, masks[tap * stride]);
         pair[1] = load_where_f32((const float *)x + tap + LANES, masks[tap * stride + 1]);
     }
-    return every_second_f32(pair[0], pair[1], tap % 2);
+    return seconds_of_f32(pair[0], pair[1], tap % 2);
 }
 
 /* Lanes of the second of three vectors side by side, or so many columns behind or before them. */
 WORD vf32 shifted_f32(const vf32 *beside, const int by)
 {
-    vi32 index;
-    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-        index[i] = i + (by < 0 ? LANES + by : by);
-    return by == 0 ? beside[1] : by < 0 ? __builtin_shuffle(beside[0], beside[1], index) : __builtin_shuffle(beside[1], beside[2], index);
+    return by == 0 ? beside[1] : by < 0 ? lanes_from(beside[0], beside[1], LANES + by) : lanes_from(beside[1], beside[2], by);
 }
 
 WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int how)
@@ -330,7 +334,8 @@ WORD void strip_of(
             if (out >= strip->begin) {
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++) {
-                    const vf32 value = at_most_f32(at_least_f32(sums[v][0], clamp[0]), clamp[1]);
+                    const vf32 sum = stride == 2 && how == LOADED ? seconds_in_order(sums[v][0]) : sums[v][0];
+                    const vf32 value = at_most_f32(at_least_f32(sum, clamp[0]), clamp[1]);
                     char *at = to[v / across * each] + v % across * next;
 #if VECTOR_BYTES == 64
                     if (how == NARROW) {

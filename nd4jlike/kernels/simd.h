@@ -110,12 +110,14 @@ typedef __mmask16 vmask;
 WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
 /* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm512_maskz_loadu_ps(mask, source); }
-/* Lane i is lane index[i] of both, 0 where the mask is not set. */
+/* Lane i is lane index[i], of one vector or of both, 0 where the mask is not set. */
+WORD vf32 pick_from_one(vf32 value, vi32 index, vmask mask) { return (vf32)_mm512_maskz_permutexvar_ps(mask, (__m512i)index, (__m512)value); }
 WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
 {
     return (vf32)_mm512_maskz_permutex2var_ps(mask, (__m512)first, (__m512i)index, (__m512)second);
 }
 WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index) { return (vf32)_mm512_permutex2var_ps((__m512)first, (__m512i)index, (__m512)second); }
+WORD vf32 join_halves_f32(vf32 lower, vf32 upper) { return (vf32)_mm512_insertf32x8((__m512)lower, _mm512_castps512_ps256((__m512)upper), 1); }
 WORD vf32 halves_f32(float lower, float upper) { return (vf32)_mm512_insertf32x8(_mm512_set1_ps(lower), _mm256_set1_ps(upper), 1); }
 WORD vf32 upper_half_f32(vf32 value) { return (vf32)_mm512_shuffle_f32x4((__m512)value, (__m512)value, 0x0E); }
 /* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
@@ -381,6 +383,47 @@ WORD vf32 every_second_f32(vf32 a, vf32 b, const int first)
     _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES; lane++)
         index[lane] = 2 * lane + first;
     return __builtin_shuffle(a, b, index);
+}
+
+/* LANES lanes of two vectors side by side, from lane `first` on, up to 3 from either end. */
+WORD vf32 lanes_from(vf32 a, vf32 b, const int first)
+{
+#if VECTOR_BYTES == 64 /* What a compiler takes for a shuffle reads three vectors, for which Zen 4 has products wait. */
+    switch (first) {
+    case 1: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 1);
+    case 2: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 2);
+    case 3: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 3);
+    case LANES - 3: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, LANES - 3);
+    case LANES - 2: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, LANES - 2);
+    case LANES - 1: return (vf32)_mm512_alignr_epi32((__m512i)b, (__m512i)a, LANES - 1);
+    }
+#endif
+    vi32 index;
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+        index[i] = i + first;
+    return __builtin_shuffle(a, b, index);
+}
+
+/* Lanes 0, 2, 4 .. of two vectors from the first on, 0 or 1, with pairs of lanes in another order, which seconds_in_order undoes. */
+WORD vf32 seconds_of_f32(vf32 a, vf32 b, const int first)
+{
+#if VECTOR_BYTES == 64
+    return (vf32)(first ? _mm512_shuffle_ps((__m512)a, (__m512)b, 0xDD) : _mm512_shuffle_ps((__m512)a, (__m512)b, 0x88));
+#elif VECTOR_BYTES == 32
+    return (vf32)(first ? _mm256_shuffle_ps((__m256)a, (__m256)b, 0xDD) : _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
+#else
+    return every_second_f32(a, b, first);
+#endif
+}
+WORD vf32 seconds_in_order(vf32 value)
+{
+#if VECTOR_BYTES == 64
+    return (vf32)_mm512_permutexvar_pd(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512d)value);
+#elif VECTOR_BYTES == 32
+    return (vf32)_mm256_permute4x64_pd((__m256d)value, 0xD8);
+#else
+    return value;
+#endif
 }
 
 WORD vf32 load_f32(const float *source, ptrdiff_t count) { return count >= LANES ? *(const vf32 *)source : load_part_f32(source, count); }
