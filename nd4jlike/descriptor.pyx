@@ -726,7 +726,7 @@ padding_offsets=None, inner_blocks=())\n--\n\nWhere each element of an array liv
         cdef tuple extents = extents_for(self, shape)
         cdef ShapeDescriptor made = reshaped(self, extents)
         if made is None:
-            raise UnsupportedLayoutError(f"no view: neither strides nor blocks describe shape {extents} of {self!r}")
+            raise UnsupportedLayoutError(f"no view: neither strides nor blocks describe shape {extents} of {self!r}; reorder to a plain layout first")
         return made
 
     def subarray(self, key):

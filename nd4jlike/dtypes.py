@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
     Parameters
     ----------
     spec : dtype, str or type
-        Anything `numpy.dtype` takes, `bfloat16`, or a libnd4j name such as ``"HALF"``.
+        Anything `numpy.dtype` takes (``"u4"`` has four bytes there), `bfloat16`, or a libnd4j name such as ``"HALF"``.
 
     Returns
     -------
@@ -154,7 +155,12 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
             row = _BY_NAME.get(found.name) if found.isnative else None
     if row is not None:
         return row
-    raise DTypeError(f"no element type {spec!r}: it must be one of {', '.join(_BY_NAME)}, in native byte order")
+    raise DTypeError(f"no element type {spec!r}: it must be one of {', '.join(_BY_NAME)}, in native byte order{_why(spec)}")
+
+
+def _why(name: object) -> str:
+    """Say what is wrong with types of less than a byte: `s4`, `int4`, `f4_e2m1`."""
+    return "; types below one byte are not addressable" if isinstance(name, str) and re.match(r"(s|u|f|int|uint|float)[1-7](_|$)", name) else ""
 
 
 def dtype(spec: npt.DTypeLike | BFloat16) -> DType:
@@ -205,7 +211,7 @@ def by_arm_compute(name: str) -> DTypeCodes:
 def by_onednn(name: str) -> DTypeCodes:
     """Row of a oneDNN data type name."""
     if not isinstance(name, str) or name not in _BY_ONEDNN:
-        raise DTypeError(f"no element type for oneDNN's {name!r}: it must be one of {', '.join(_BY_ONEDNN)}; types below one byte are not addressable")
+        raise DTypeError(f"no element type for oneDNN's {name!r}: it must be one of {', '.join(_BY_ONEDNN)}{_why(name)}")
     return _BY_ONEDNN[name]
 
 

@@ -93,6 +93,8 @@ def _read(tag: str) -> ParsedTag:
         if position >= MAX_TAG_AXES:
             raise _error(tag, position, f"a tag has at most {MAX_TAG_AXES} axes")
         if letter not in names:
+            if lower == "any":
+                raise _error(tag, position, "'any' is no layout, it asks oneDNN for one: see adapters.onednn")
             others = "" if set(names) != set(_NAMES[-1][1]) else f"; letters are a to l, or {'; '.join(', '.join(order) for _, order in _NAMES[:-1])}"
             raise _error(tag, position, f"letter {tag[position]!r} is none of {', '.join(names)}{others}")
         if letter in outer[:position]:

@@ -427,6 +427,8 @@ def test_d12_letters_of_no_tag():
     rule = "position 0: letter 'x' is none of g, o, i, d, h, w; letters are a to l, or l, d, n, i, g, o, c; t, n, c; n, c, d, h, w"
     with pytest.raises(LayoutError, match=rule):
         ShapeDescriptor.from_tag((1, 2), "xy")
+    with pytest.raises(LayoutError, match="'any' is no layout, it asks oneDNN for one"):
+        ShapeDescriptor.from_tag((1, 2), "any")
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,12 @@ def test_d2_types_below_one_byte():
     for case in conformance(FILE)["subbyte"]:
         with pytest.raises(DTypeError, match=f"{case['data_type']}.*below one byte"):
             MemoryDesc.from_tag(case["dims"], case["tag"], case["data_type"])
+    for name in ("s4", "int4", "f4_e2m1"):
+        with pytest.raises(DTypeError, match=f"{name}.*below one byte"):
+            ShapeDescriptor(name, "c", (2,))
+    with pytest.raises(DTypeError, match="f8_e5m2") as raised:
+        MemoryDesc.from_tag((2,), "a", "f8_e5m2")
+    assert "below" not in str(raised.value)
 
 
 def test_d3_submemory():
@@ -823,6 +829,18 @@ def test_d11_channels_from_the_second_block_on(engine):
     onednn.reorder(nd.asarray(-values[:, 8:]), x[:, 8:], engine=engine)
     assert np.array_equal(x.to_numpy(copy=True), np.concatenate([values[:, :8], -values[:, 8:]], 1))
     assert x.check_padding()
+
+
+@pytest.mark.parametrize("paddings", [((0, 0, 2, 2), (0, 0, 1, 1)), ((0, 0, 0, 2), (0, 0, 0, 1)), ((1, 0, 3, 0), (0, 0, 1, 0))])
+@pytest.mark.parametrize("shape", [(1, 17, 5, 1), (2, 8, 1, 3), (1, 8, 1, 1), (2, 17, 1, 1)])
+def test_d11_axes_of_one_block_with_a_halo(engine, shape, paddings):
+    """D11: of blocked layouts with padding, parts of a dense buffer are passed as they are: padding around an axis of extent 1 shows in the others' strides."""
+    x = NdArray(ShapeDescriptor.from_tag(shape, "nChw8c", "float32", *paddings))
+    x.fill_padding(9, where="halo")
+    x[...] = numbered(shape, np.float32)
+    assert np.array_equal(onednn.reorder(x, "nchw", engine=engine).to_numpy(), x.to_numpy())
+    assert onednn.reorder(onednn.reorder(x, "nchw", engine=engine), x, engine=engine) is x
+    assert x.check_padding(9, where="halo")
 
 
 def test_d11_no_part_of_a_dense_buffer(engine):

@@ -81,10 +81,23 @@ class Engine:
 
 def _hosting_tag(desc: MemoryDesc) -> tuple[str | None, tuple[int, ...]]:
     """Tag and dims of a dense buffer of which `desc` is the last part: the way to blocks with padding around them."""
+    counts, order = desc._counts(), desc._order()
+    single = [axis for axis in order if counts[axis] == 1]
+    refusal = None
+    # Axes of one block may lie anywhere: their strides contribute to no address. Or padding around them is a part of the others' strides.
+    for left_out in itertools.chain([single], *(itertools.combinations(single, count) for count in range(len(single)))):
+        try:
+            return _walked_tag(desc, [axis for axis in order if axis not in left_out])
+        except UnsupportedLayoutError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _walked_tag(desc: MemoryDesc, walked: list[int]) -> tuple[str | None, tuple[int, ...]]:
+    """Take the strides of `walked`, slowest first, for those of the buffer."""
     products, counts, run = desc._products(), desc._counts(), math.prod(desc.inner_blks)
-    # Axes of one block lie anywhere: their strides contribute to no address.
-    walked = [axis for axis in desc._order() if counts[axis] > 1]
-    order = [axis for axis in range(desc.ndims) if counts[axis] == 1] + walked
+    order = [axis for axis in range(desc.ndims) if axis not in walked] + walked
     room = list(desc.dims)
     if walked and desc.strides[walked[-1]] != run:
         raise UnsupportedLayoutError(
@@ -92,12 +105,12 @@ def _hosting_tag(desc: MemoryDesc) -> tuple[str | None, tuple[int, ...]]:
         )
     for slow, fast in itertools.pairwise(walked):
         count, rest = divmod(desc.strides[slow], desc.strides[fast])
-        if rest:
+        if rest or count < counts[fast]:
             raise UnsupportedLayoutError(
-                f"axis {slow} has stride {desc.strides[slow]}, no whole multiple of stride {desc.strides[fast]} of axis {fast}: oneDNN's blocked layouts are "
-                f"parts of dense buffers; {desc}"
+                f"axis {slow} has stride {desc.strides[slow]}, no whole multiple of stride {desc.strides[fast]} of axis {fast} that has room for it: oneDNN's "
+                f"blocked layouts are parts of dense buffers; {desc}"
             )
-        room[fast] += max(0, count - counts[fast]) * products[fast]
+        room[fast] += (count - counts[fast]) * products[fast]
     return tags.canonical(tuple(order), tuple(zip(desc.inner_idxs, desc.inner_blks, strict=True))), tuple(room)
 
 
