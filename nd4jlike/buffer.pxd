@@ -15,9 +15,9 @@ cdef class Buffer:
     cdef void *allocation
     # True once the padding can be written by others: wrapped, or exported whole. It never becomes false again.
     cdef bint shared_with_others
-    # What every padding cell holds while `shared_with_others` is false: the bits of one element, when `fill_known`.
-    cdef bint fill_known
-    cdef unsigned long long fill_bits
+    # What every padding cell of a kind holds while `shared_with_others` is false: the bits of one element, when known.
+    cdef bint halo_known, tail_known
+    cdef unsigned long long halo_bits, tail_bits
 
 
 # Bytes, zeroed if `cleared`; byte `aligned_at` of them lies on a multiple of `alignment` (a power of two).

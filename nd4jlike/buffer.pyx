@@ -113,8 +113,7 @@ cdef Buffer allocate(Py_ssize_t nbytes, Py_ssize_t aligned_at, Py_ssize_t alignm
         want_large_pages(<char *> made.allocation, <size_t> (nbytes + alignment))
     made.data = <char *> made.allocation + (place - <Py_ssize_t> (<uintptr_t> made.allocation + <uintptr_t> aligned_at) & (alignment - 1))
     made.nbytes = nbytes
-    made.fill_known = True
-    made.fill_bits = 0
+    made.halo_known = made.tail_known = True
     return made
 
 

@@ -62,7 +62,19 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
     elif kwargs.get(name) is not None:
         out = kwargs[name]
         kwargs = {**kwargs, name: tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
-    return views.run(func, args, kwargs)
+    found = views.run(func, args, kwargs)
+    return _laid_out(found, views) if func in _ELEMENTWISE else found
+
+
+def _laid_out(found: Any, views: _Views) -> Any:
+    """Put a new result into the layout of the first array of its shape, where that has blocks or padding."""
+    given = [x for x, _ in views.seen.values()]
+    model = next((x for x in given if isinstance(found, NdArray) and x.shape == found.shape), None)
+    if model is None or any(x is found for x in given) or not (model.descriptor.inner_blocks or model.descriptor.padded_shape != model.shape):
+        return found
+    made = _like(model, found.dtype, keep_fill=True, cleared=False)
+    made[...] = found
+    return made
 
 
 def _written_by(func: Callable[..., Any]) -> tuple[str, int]:
@@ -442,6 +454,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     # Written in terms of indexing and exchanged axes, which know blocks.
     **{func: func._implementation for func in (np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.flip)},  # type: ignore[union-attr]
 }
+# Element by element, though no ufuncs.
+_ELEMENTWISE = {np.clip, np.round, np.around, np.nan_to_num}
 # What functions write to, and its place; NumPy before 2.4 has no signature for those that are written in C.
 _WRITERS = {
     np.put: ("a", 0),

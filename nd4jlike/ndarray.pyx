@@ -195,9 +195,14 @@ cdef NdArray laid_out_like(NdArray x, object dtype, bint keep_fill, bint cleared
         layout = layout.astype(dtype)
     made.descriptor = layout
     made.buffer = memory_for(layout, cleared)
-    if keep_fill and x.buffer.fill_bits and x.buffer.fill_known and not x.buffer.shared_with_others and layout.dtype is x.descriptor.dtype:
-        walk_padding(&walk, &layout.layout, made.buffer.data, FILL, HALO | TAIL, x.buffer.fill_bits)
-        made.buffer.fill_bits = x.buffer.fill_bits
+    if keep_fill and not x.buffer.shared_with_others and layout.dtype is x.descriptor.dtype:
+        made.buffer.halo_bits = x.buffer.halo_bits if x.buffer.halo_known else 0
+        made.buffer.tail_bits = x.buffer.tail_bits if x.buffer.tail_known else 0
+        if made.buffer.halo_bits == made.buffer.tail_bits != 0:
+            walk_padding(&walk, &layout.layout, made.buffer.data, FILL, HALO | TAIL, made.buffer.halo_bits)
+        elif made.buffer.halo_bits != made.buffer.tail_bits:
+            walk_padding(&walk, &layout.layout, made.buffer.data, FILL, HALO, made.buffer.halo_bits)
+            walk_padding(&walk, &layout.layout, made.buffer.data, FILL, TAIL, made.buffer.tail_bits)
     return made
 
 
@@ -310,8 +315,8 @@ cdef class NdArray(_Operators):
     cdef bint padding_holds(self, unsigned long long bits) noexcept:
         cdef const Layout *layout = &self.descriptor.layout
         cdef Walk walk
-        if not self.buffer.shared_with_others and self.buffer.fill_known:
-            return self.buffer.fill_bits == bits
+        if not self.buffer.shared_with_others and self.buffer.halo_known and self.buffer.tail_known:
+            return self.buffer.halo_bits == bits == self.buffer.tail_bits
         return walk_padding(&walk, layout, self.buffer.data, LOOK, HALO | TAIL, bits)
 
     @property
@@ -512,14 +517,19 @@ cdef class NdArray(_Operators):
         with nogil:
             walk_padding(&walk, layout, base, FILL, wanted, bits)
 
-        # A view, and one kind of padding, are a part of it; the rest may hold something else.
+        # A view has a part of it, which may be of another kind there; the rest may hold something else.
         for i in range(layout.rank):
             cells *= layout.padded_shape[i]
-        if walk.seen == cells - layout.length and cells * layout.itemsize == self.buffer.nbytes:
-            self.buffer.fill_known = True
-            self.buffer.fill_bits = bits
-        elif walk.seen and self.buffer.fill_bits != bits:
-            self.buffer.fill_known = False
+        if cells * layout.itemsize == self.buffer.nbytes:
+            if walk.seen == cells - layout.length:
+                wanted = HALO | TAIL  # there is no other kind
+            if wanted & HALO:
+                self.buffer.halo_known, self.buffer.halo_bits = True, bits
+            if wanted & TAIL:
+                self.buffer.tail_known, self.buffer.tail_bits = True, bits
+        elif walk.seen:
+            self.buffer.halo_known = self.buffer.halo_known and self.buffer.halo_bits == bits
+            self.buffer.tail_known = self.buffer.tail_known and self.buffer.tail_bits == bits
 
     def check_padding(self, value=0, where="all"):
         """Report every padding cell that does not hold `value`.
@@ -571,7 +581,8 @@ cdef class NdArray(_Operators):
         dtype = self.descriptor.dtype
         unit = dtypes.bits_dtype(dtype)
         expected = np.frombuffer((<object> bits).to_bytes(8, "little"), unit, 1)
-        if walk.found_count and bits == self.buffer.fill_bits:  # somebody wrote there, and may again
+        if walk.found_count and (not wanted & HALO or bits == self.buffer.halo_bits) and (not wanted & TAIL or bits == self.buffer.tail_bits):
+            # Somebody wrote there, and may again.
             self.buffer.shared_with_others = True
         if not walk.found_count and dtype is not BFLOAT16:
             return PaddingReport(expected[0], where, walk.seen, (), (), rows, expected[:0])
@@ -685,7 +696,9 @@ cdef class NdArray(_Operators):
         cdef NdArray whole = self
         if not is_whole(layout) or self.buffer.nbytes != self.descriptor.allocLength() * layout.itemsize:
             whole = self.copy()
-        fill = whole.buffer.fill_bits if whole.buffer.fill_known and not whole.buffer.shared_with_others else None
+        fill = None
+        if whole.buffer.halo_known and whole.buffer.tail_known and not whole.buffer.shared_with_others:
+            fill = whole.buffer.halo_bits, whole.buffer.tail_bits
         # Who gets the buffer out of band may write to it: that makes its padding one that is looked at.
         memory = pickle.PickleBuffer(whole.buffer) if protocol >= 5 else (<const char *> whole.buffer.data)[:whole.buffer.nbytes]
         return _unpickled, (whole.descriptor, memory, self.readonly, fill)
@@ -1029,8 +1042,9 @@ cdef class NdArray(_Operators):
         made.descriptor = mine
         made.buffer = allocate(mine.allocLength() * mine.layout.itemsize, mine.layout.offset * mine.layout.itemsize, ALIGNMENT, False)
         memcpy(made.buffer.data, self.buffer.data, <size_t> made.buffer.nbytes)
-        made.buffer.fill_known = not self.buffer.shared_with_others and self.buffer.fill_known
-        made.buffer.fill_bits = self.buffer.fill_bits
+        made.buffer.halo_known = not self.buffer.shared_with_others and self.buffer.halo_known
+        made.buffer.tail_known = not self.buffer.shared_with_others and self.buffer.tail_known
+        made.buffer.halo_bits, made.buffer.tail_bits = self.buffer.halo_bits, self.buffer.tail_bits
         return made
 
     def __copy__(self):
@@ -1299,8 +1313,8 @@ cdef class NdArray(_Operators):
         """
         if padding is None:
             padding = 0
-            if self.buffer.fill_known:
-                cell = np.frombuffer((<object> self.buffer.fill_bits).to_bytes(8, "little"), dtypes.bits_dtype(self.descriptor.dtype), 1)
+            if holds_one_value(self.buffer):
+                cell = np.frombuffer((<object> self.buffer.halo_bits).to_bytes(8, "little"), dtypes.bits_dtype(self.descriptor.dtype), 1)
                 padding = (dtypes.bfloat16_to_float32(cell) if self.descriptor.dtype is BFLOAT16 else cell)[0]
         return self.descriptor.show(padding=self.check_padding(padding), width=width, rows=rows)
 
@@ -1327,8 +1341,8 @@ def _unpickled(ShapeDescriptor descriptor not None, memory, bint readonly, fill)
     if given.nbytes < made.buffer.nbytes:
         raise LayoutError(f"the buffer has {given.nbytes} bytes, the layout needs {made.buffer.nbytes}: {descriptor!r}")
     memcpy(made.buffer.data, given.data, <size_t> made.buffer.nbytes)
-    made.buffer.fill_known = fill is not None
-    made.buffer.fill_bits = fill or 0
+    made.buffer.halo_known = made.buffer.tail_known = fill is not None
+    made.buffer.halo_bits, made.buffer.tail_bits = fill or (0, 0)
     made.readonly = readonly or (given.readonly and type(memory) is not bytes)
     return made
 

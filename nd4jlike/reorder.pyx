@@ -117,10 +117,10 @@ def reorder(x not None, layout=None, *, out=None, dtype=None, scale=None, zero_p
     bits = call.bits
     if given is not None:
         check_memory(call, source, target)
-        if padding_value is None and target.buffer.fill_known:
-            bits = target.buffer.fill_bits
-        elif target.buffer.fill_bits != bits:
-            target.buffer.fill_known = False
+        if padding_value is None and target.buffer.tail_known:
+            bits = target.buffer.tail_bits
+        elif target.buffer.tail_bits != bits:
+            target.buffer.tail_known = False
     else:
         target = out = unwritten(call.target)
         if bits:

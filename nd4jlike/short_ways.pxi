@@ -154,6 +154,10 @@ cdef bint is_cheaper_whole(const Layout *layout) noexcept:
     return (cells - layout.length) * layout.itemsize < layout.length // run * RUN_COST
 
 
+cdef bint holds_one_value(Buffer buffer) noexcept:
+    return buffer.halo_known and buffer.tail_known and buffer.halo_bits == buffer.tail_bits
+
+
 cdef bint is_twin(NdArray x, const Layout *model) noexcept:
     """Whether an array has cells where `model`, a layout of equal extents, has them, and padding that holds one known value."""
     cdef const Layout *layout = &x.descriptor.layout
@@ -161,7 +165,7 @@ cdef bint is_twin(NdArray x, const Layout *model) noexcept:
     for i in range(layout.rank):
         if layout.strides[i] != model.strides[i] or layout.paddings[i] != model.paddings[i] or layout.padding_offsets[i] != model.padding_offsets[i]:
             return False
-    return layout.offset == model.offset and x.buffer.fill_known and not x.buffer.shared_with_others
+    return layout.offset == model.offset and holds_one_value(x.buffer) and not x.buffer.shared_with_others
 
 
 cdef object all_cells(NdArray x, int flags):
@@ -171,12 +175,12 @@ cdef object all_cells(NdArray x, int flags):
 
 cdef object padding_cell(NdArray x):
     """What each padding cell holds, as an array."""
-    return np.frombuffer((<object> x.buffer.fill_bits).to_bytes(8, "little"), x.descriptor.dtype, 1)
+    return np.frombuffer((<object> x.buffer.halo_bits).to_bytes(8, "little"), x.descriptor.dtype, 1)
 
 
 cdef object padding_result(object ufunc, tuple inputs):
     """What is computed from padding and numbers: type and bytes, nothing where these may depend on NumPy's way; None where it warns or fails."""
-    key = (ufunc, *[((<NdArray> x).descriptor.dtype, (<NdArray> x).buffer.fill_bits) if isinstance(x, NdArray) else None for x in inputs])
+    key = (ufunc, *[((<NdArray> x).descriptor.dtype, (<NdArray> x).buffer.halo_bits) if isinstance(x, NdArray) else None for x in inputs])
     found = _padding_results.get(key) if None not in key else None
     if found is None:
         samples = [padding_cell(x) if isinstance(x, NdArray) else x for x in inputs]
@@ -211,13 +215,13 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
         target = NdArray.__new__(NdArray)
         target.descriptor = model.descriptor if model.descriptor.dtype is dtype else model.descriptor.astype(dtype)
         target.buffer = allocate(target.descriptor.allocLength() * dtype.itemsize, target.descriptor.layout.offset * dtype.itemsize, ALIGNMENT, False)
-        target.buffer.fill_bits = model.buffer.fill_bits if model.descriptor.dtype is dtype else 0
+        target.buffer.halo_bits = target.buffer.tail_bits = model.buffer.halo_bits if model.descriptor.dtype is dtype else 0
     clean = left == (target.descriptor.dtype, padding_cell(target).tobytes())
     if out is not None and not clean:
         return NotImplemented  # filling it costs as much as leaving it out
     ufunc(*[all_cells(x, PyBUF_READ) if isinstance(x, NdArray) else x for x in inputs], out=all_cells(target, PyBUF_WRITE))
     if not clean:
-        walk_padding(&walk, &target.descriptor.layout, target.buffer.data, FILL, HALO | TAIL, target.buffer.fill_bits)
+        walk_padding(&walk, &target.descriptor.layout, target.buffer.data, FILL, HALO | TAIL, target.buffer.halo_bits)
     return target
 
 

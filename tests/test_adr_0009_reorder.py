@@ -312,7 +312,7 @@ def test_d4_out_keeps_its_halo():
 
 
 def test_d4_what_out_is_known_to_hold():
-    """D4: by default what `fill_padding` last wrote to all of `out`, or it was made with, else 0, whoever else has the memory."""
+    """D4: by default what `fill_padding` last wrote to all tails of `out`, or it was made with, else 0, whoever else has the memory."""
     layout = nd.ShapeDescriptor.from_tag((1, 3, 2), "aBc4b", "int8")
     out = nd.NdArray(layout)
     out.fill_padding(7)

@@ -307,19 +307,33 @@ def test_d5_the_report_names_the_kind():
 
 
 def test_d5_what_the_buffer_remembers_of_two_kinds():
-    """D5: `fill_padding` of one kind: the padding is known by one value only if both kinds hold it."""
+    """D5: what is written to all cells of one kind is remembered of that kind; D9: halo and tails of results hold what those of the array do."""
     x = NdArray(ShapeDescriptor.from_tag((1, 3, 1, 2), "nChw4c", "int8", (0, 0, 0, 1)))
     x.fill_padding(-128, where="halo")
-    assert (x + x).check_padding(0)
+    assert (x + x).check_padding(-128, where="halo")
+    assert (x + x).check_padding(0, where="tail")
+    x.fill_padding(-3, where="tail")
+    for y in (x + x, x.copy() + 1, pickle.loads(pickle.dumps(x)) + 1):
+        assert y.check_padding(-128, where="halo")
+        assert y.check_padding(-3, where="tail")
     x.fill_padding(-128, where="tail")
-    assert (x + x).check_padding(0)  # looked at when it matters; not known by one value
-    x.fill_padding(-128)
     assert (x + x).check_padding(-128)
     plain = nd.create((2, 2), dtype="int8", paddings=(1, 1))
     plain.fill_padding(7, where="tail")
     assert plain.check_padding(0)
     plain.fill_padding(7, where="halo")
     assert (plain + plain).check_padding(7)
+
+
+def test_d5_a_part_of_a_kind():
+    """D5: a view has a part of the padding: the rest may hold something else, and nothing is remembered."""
+    x = NdArray(ShapeDescriptor.from_tag((2, 3, 1, 2), "nChw4c", "int8", (0, 0, 0, 1)))
+    x[1].fill_padding(5, where="tail")
+    assert x.check_padding(5, where="tail").offsets.tolist() == [3, 7, 11]
+    assert (x + x).check_padding(0)
+    x.fill_padding(5, where="tail")
+    assert (x + x).check_padding(5, where="tail")
+    assert (x + x).check_padding(0, where="halo")
 
 
 @pytest.mark.parametrize("tag", ["ab", "aB4096b"])
@@ -1756,3 +1770,28 @@ def test_d8_rounding_is_numpys_way_through_both():
     x[...], y[...] = a, b
     for ufunc in (np.arctan2, np.power, np.hypot, np.add, np.divide):
         np.testing.assert_array_equal(ufunc(x, y), ufunc(x.to_numpy(), y.to_numpy()))
+
+
+@pytest.mark.parametrize("call", [lambda a: np.clip(a, -1, 1), lambda a: a.clip(-1, a), lambda a: a.round(1), np.round, np.nan_to_num])
+def test_d20_clip_and_round_keep_the_layout(call):
+    """D20: `clip` and `round`, and NumPy's functions `clip`, `round` and `nan_to_num`, give new results the layout that a ufunc would (D9)."""
+    x = NdArray(ShapeDescriptor.from_tag((1, 5, 2, 3), "nChw4c", "float32", (0, 0, 1, 0)))
+    x.fill_padding(9)
+    x[...] = np.linspace(-3, 3, 30).reshape(x.shape)
+    y = call(x)
+    assert y.descriptor == x.descriptor
+    assert y.check_padding(9)
+    assert np.array_equal(y.to_numpy(), call(x.to_numpy()))
+    plain = nd.asarray(np.asfortranarray(x.to_numpy()))
+    assert call(plain).strides == plain.strides
+
+
+def test_d20_clip_into_an_array():
+    """D20: `clip` gives what NumPy gives: the array that it was told to write to."""
+    x = NdArray(ShapeDescriptor.from_tag((1, 5, 2, 3), "nChw4c"))
+    x[...] = 7
+    out = nd.empty(x.shape)
+    assert np.clip(x, 0, 6, out=out) is out
+    assert x.clip(0, 6, x) is x
+    assert (x == 6).all()
+    assert (out == 6).all()
