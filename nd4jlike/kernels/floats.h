@@ -81,6 +81,11 @@ WORD vf32 load_spread_as_f32(const void *source, vi32 index, ptrdiff_t count, in
     if (element == FLOAT32)
         return load_spread_f32((const float *)source, index, count);
 #if VECTOR_BYTES == 64
+    if (element == FLOAT16 && count <= 8) { /* Narrower vectors are widened in half the time, or a third. */
+        const __m128i few = _mm_maskz_loadu_epi16((__mmask8)first_lanes(count), source);
+        return (vf32)_mm512_permutexvar_ps(
+            (__m512i)index, count <= 4 ? _mm512_castps128_ps512(_mm_cvtph_ps(few)) : _mm512_castps256_ps512(_mm256_cvtph_ps(few)));
+    }
     halves = load_part_halves(source, count);
     if (element == BFLOAT16) /* Each into the upper half of its lane. */
         return (vf32)_mm512_maskz_permutexvar_epi16(0xAAAAAAAA, (__m512i)(index << 16), _mm512_castsi256_si512((__m256i)halves));
