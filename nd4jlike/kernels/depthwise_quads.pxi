@@ -82,6 +82,8 @@ cdef struct Quads:
     Py_ssize_t room
     # Sets of weights: blocks of channels, or what vectors of a flat row differ in.
     Py_ssize_t blocks, block_vectors
+    # Bytes of a flat row that they take together; of one set whole pixels, while its vectors compute all their lanes.
+    Py_ssize_t run
     # Output columns of a strip.
     Py_ssize_t columns
     # Columns of the input are split by the step along the row, where that is not 1, into so many runs, of so many bytes.
@@ -135,6 +137,23 @@ cdef int picks_of(const Quads *job, const Problem *problem) noexcept nogil:
     return NEAR + <int> min(reach // LANES, FARTHER + 1)
 
 
+cdef inline Py_ssize_t time_of_vectors(Py_ssize_t count) noexcept nogil:
+    """What quads_tiles takes for so many vectors of one set, in fifths of a tile: a vector by itself takes three, a set two."""
+    cdef Py_ssize_t left = count % TILE_COLUMNS
+    return 2 + count // TILE_COLUMNS * 5 + (3 * left if left * 2 <= TILE_COLUMNS or count < TILE_COLUMNS else 5)
+
+
+cdef bint one_set_pays(const Quads *job) noexcept nogil:
+    """Whether a flat row takes less time with one set of weights, for vectors that overlap by what they hold of another pixel."""
+    cdef Py_ssize_t bytes_of_row = job.columns * job.channels, vectors = divide_up(bytes_of_row, VECTOR_BYTES)
+    cdef Py_ssize_t each = vectors // job.blocks, more = vectors % job.blocks
+    # Where vectors are short a tile is no faster than its vectors one by one.
+    if VECTOR_BYTES == 16 or job.blocks == 1 or job.channels > VECTOR_BYTES:
+        return False
+    return time_of_vectors(divide_up(bytes_of_row, VECTOR_BYTES // job.channels * job.channels)) < (
+        more * time_of_vectors(each + 1) + (job.blocks - more) * time_of_vectors(each))
+
+
 cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
     """multiplier * 2**(shift - 31)."""
     return <float> (multiplier / <double> (1LL << (31 - shift)))
@@ -182,6 +201,7 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
         job.phases = 1
     job.ordered = not UNORDERED or job.pixel < VECTOR_BYTES or channels % VECTOR_BYTES > 0
     job.blocks = channels // common_divisor(channels, VECTOR_BYTES) if job.flat else divide_up(channels, VECTOR_BYTES)
+    job.run = job.blocks * VECTOR_BYTES
     planes = job.groups * CELL_PLANES
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
@@ -193,7 +213,10 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     job.phase = divide_up(columns_read(problem, job.columns), job.phases) * job.pixel
     if job.phases > 1 and job.plane > STRIP_BYTES:
         return False
-    job.cell_step = (first_cell(job, problem, job.blocks * VECTOR_BYTES) if job.flat else problem.stride_width * job.pixel) * CELL
+    if job.flat and one_set_pays(job):
+        job.blocks = 1
+        job.run = VECTOR_BYTES // channels * channels
+    job.cell_step = (first_cell(job, problem, job.run) if job.flat else problem.stride_width * job.pixel) * CELL
     job.padding = HEADER_BYTES + divide_up(sizeof(Quads) + job.room * sizeof(Py_ssize_t), 64) * 64
     job.weights = job.padding + 64
     return True
@@ -628,9 +651,9 @@ cdef inline void run_strip(
     strip.quads = QUADS
     if job.flat:
         fill_cells(job, problem, cells, image, x_row, x_column, readable, problem.channels + problem.channel_room, blank)
-        strip.y_step = strip.room_step = job.blocks * VECTOR_BYTES
+        strip.y_step = strip.room_step = job.run
         # Narrow numbers are divided faster.
-        vectors = divide_up(bytes_of_row, VECTOR_BYTES)
+        vectors = divide_up(bytes_of_row, min(job.run, VECTOR_BYTES))
         count = <unsigned int> vectors // <unsigned int> job.blocks + 1
         vectors -= (count - 1) * job.blocks
     else:
