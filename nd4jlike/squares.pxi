@@ -126,12 +126,17 @@ cdef void turn_staged(const MoveTable *table, const Patch *patch, int size, bint
         stage(table, strip, STAGED_BYTES, patch.target, patch.column, patch.rows << size, patch.columns)
 
 
+cdef inline bint share_sets(Py_ssize_t distance, Py_ssize_t pages, Py_ssize_t slack) noexcept nogil:
+    """Whether neighbours lie whole `pages` apart, up to so many bytes: those of a square fall into a few sets."""
+    return (distance + slack) % pages <= 2 * slack
+
+
 cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
     """Rows into columns: the last loop is dense in the target, loop `fast` in the source."""
     cdef const Loop *down = &nest.loops[nest.depth - 1]
     cdef const Loop *across = &nest.loops[nest.fast]
     cdef Py_ssize_t index[MAX_LOOPS]
-    cdef Py_ssize_t row, column, line = LINE // nest.width
+    cdef Py_ssize_t row, column, slack, line = LINE // nest.width
     cdef Squares squares
     cdef const char *source = ends.source + nest.source
     cdef char *target = ends.target + nest.target
@@ -179,8 +184,9 @@ cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
         if fetches and squares.next != ROWS:
             patch.ahead_source = line * down.source if squares.downwards else LINE
     # Rows, or columns, that share the sets of a first-level cache.
-    reads = down.source % (PAGE // 2 if nest.width < 4 else PAGE) == 0 and down.source != 0 and across.extent > 2 * line
-    writes = across.target % PAGE == 0 and down.extent > 2 * line and not reads
+    slack = 8 if ends.table.vector_bytes > 16 else 4
+    reads = share_sets(down.source, PAGE // 2 if nest.width < 4 else PAGE, slack) and down.source != 0 and across.extent > 2 * line
+    writes = share_sets(across.target, PAGE, 2 * slack) and down.extent > 2 * line and not reads
     staged = (reads or writes) and not patch.stream and nest.width <= 4 and ends.bytes <= choices.staged * (1 if nest.width == 4 else 2)
     staged = staged and min(down.extent, across.extent) >= line and down.room == down.extent
     if staged:
