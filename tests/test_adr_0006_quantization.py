@@ -754,6 +754,24 @@ def test_d9_d10_steps_over_few_channels(isa):
             assert (room[..., outputs:] == 99).all()
 
 
+@every_isa
+@pytest.mark.parametrize("channels", [3, 5, 6, 7, 9, 11, 24])
+def test_d9_d10_rows_that_are_short_for_their_vectors(isa, channels):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT. Vectors that begin with a pixel overlap, and the last one ends with the row.
+    """
+    for case, width in enumerate((2, 7, 11, 21, 22, 43, 64, 85, 112, 200)):
+        multiplier, kernel, stride = ((1, (3, 3), 1), (1, (5, 5), 1), (2, (3, 3), 1), (1, (3, 3), 2))[case % 4]
+        weights, bias, q = layer(channels, multiplier, kernel, case, (1e-3, 0.02, 0.3)[case % 3])
+        x = integers((1, 3, width, channels), case)
+        rounding, side = ROUNDINGS[case % 2], SIDES[case // 2 % 2]
+        plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=1, quantization=q, rounding=rounding, isa=isa)
+        out = guarded_array(np.zeros(plan(x).shape, np.int8), side)
+        plan(guarded_array(x, side), out)
+        assert_equal(out, x, weights, bias, q, rounding, stride=(stride, stride), padding=((1, 1), (1, 1)))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
