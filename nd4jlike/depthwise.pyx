@@ -600,8 +600,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
                 launch.isa = self.isa if launch.family == self._family else isa
                 return 0
         raise UnsupportedLayoutError(
-            f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: blocks are multiples of {launch.family.lanes} "
-            f"channels, the multiplier 1; reorder(x, 'nhwc') makes it plain"
+            f"no kernel for this convolution from inner blocks {x.inner_blocks} to {y.inner_blocks}: {why_not_blocked(problem, launch.family.lanes)}; "
+            f"reorder both to channels last, {'abcd' if self._axes[3] == 3 else 'acdb'!r}"
         )
 
     cdef int _turn(self, _Launch launch, const Layout *x, const Layout *y) except -1:

@@ -17,6 +17,21 @@ cdef tuple BLOCKED = ("float32",)
 cdef tuple WEIGHTS = tuple([name for name in AVAILABLE if name != "int16"])
 
 
+cdef str why_not_blocked(const Problem *problem, Py_ssize_t lanes):
+    """The first rule of ADR 0017 (D2, D6) that a pair of layouts, one with channels in blocks at least, breaks."""
+    cdef Py_ssize_t stride = problem.y_strides[3] if problem.x_block else problem.x_strides[3]
+    if problem.multiplier != 1:
+        return f"the multiplier must be 1: {problem.multiplier}"
+    for block in (problem.x_block, problem.y_block):
+        if block % lanes:
+            return f"blocks must be multiples of {lanes} channels: {block}"
+    if problem.x_block and problem.y_block:
+        return f"blocks of {problem.x_block} and of {problem.y_block} channels"
+    if stride != 1:
+        return f"beside blocks the channels of a plain layout must lie side by side, these are {stride} apart"
+    return f"beside blocks a plain layout needs room for whole vectors, {problem.channels} channels have none behind them"
+
+
 cdef int check_layout(str name, ShapeDescriptor descriptor, object dtype, int channel_axis) except -1:
     """What input and output have in common: rank, element type, no blocks but of channels."""
     if descriptor.layout.rank != 4:

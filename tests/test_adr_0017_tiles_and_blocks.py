@@ -289,9 +289,10 @@ def test_d2_threads_and_repeated_calls(isa):
 def test_d3_the_fastest_instruction_set_whose_vectors_fill_the_blocks(isa, block):
     """D3: Blocks are computed by the fastest instruction set, up to the plan's, whose vectors fill them; `explain()` names it."""
     want = [level for level in ISAS[: ISAS.index(isa) + 1] if block % LANES.get(level, 16) == 0][-1]
-    plan = nd.DepthwiseConv2d(random((3, 3, 32, 1)), data_format="NCHW", isa=isa)
-    plan(nd.NdArray(tagged((1, 32, 5, 5), block)))
-    assert plan.explain().splitlines()[1].startswith(f"kernel    {want}, {LANES.get(want, 16)} channels a step")
+    for channels in (5, 17, 32, 67):
+        plan = nd.DepthwiseConv2d(random((3, 3, channels, 1)), data_format="NCHW", isa=isa)
+        plan(nd.NdArray(tagged((1, channels, 5, 5), block)))
+        assert plan.explain().splitlines()[1].startswith(f"kernel    {want}, {LANES.get(want, 16)} channels a step"), channels
 
 
 @every_isa
@@ -341,9 +342,11 @@ def test_d6_element_types_multipliers_and_plain_neighbours():
     """D6: other element types with blocks, and blocks beside a plain layout without room for whole vectors are refused by name."""
     blocked, plain = nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "aBcd16b"), nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "acdb")
     plan = nd.DepthwiseConv2d(random((3, 3, 17, 1)), data_format="NCHW")
-    with pytest.raises(nd.UnsupportedLayoutError, match="no kernel for this convolution from inner blocks"):
+    with pytest.raises(nd.UnsupportedLayoutError, match=r"from inner blocks \(\) to .* needs room for whole vectors, 17 channels have none .* 'acdb'"):
         plan(nd.NdArray(plain), nd.NdArray(blocked))
-    with pytest.raises(nd.UnsupportedLayoutError, match="the multiplier 1"):
+    with pytest.raises(nd.UnsupportedLayoutError, match="must lie side by side, these are 16 apart"):
+        plan(nd.NdArray(blocked), np.empty((1, 17, 4, 4), np.float32))
+    with pytest.raises(nd.UnsupportedLayoutError, match="the multiplier must be 1: 2"):
         nd.DepthwiseConv2d(random((3, 3, 17, 2)), data_format="NCHW")(nd.NdArray(blocked))
     with pytest.raises(nd.UnsupportedLayoutError, match="of float32 are taken"):
         nd.DepthwiseConv2d(np.ones((3, 3, 17, 1)), data_format="NCHW")(nd.NdArray(nd.ShapeDescriptor.from_tag((1, 17, 4, 4), "aBcd16b", "float64")))

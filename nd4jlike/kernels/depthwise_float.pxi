@@ -316,8 +316,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     if problem.lead:
         job.overlapped = not job.lined and (job.channels + job.back) % job.lanes != 0
     elif job.channels % job.lanes:
-        # Where there are no masks, parts of vectors are stored through memory.
-        if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels or (VECTOR_BYTES == 32 and job.channels > job.lanes):
+        # Where there are no masks, parts of vectors are stored through memory; blocks have nothing beside them that overlaps.
+        parts = VECTOR_BYTES == 32 and job.channels > job.lanes and not (problem.x_block or problem.y_block)
+        if job.spread or problem.channel_room < job.blocks * job.lanes - job.channels or parts:
             job.overlapped = job.channels > job.lanes
             job.spread = job.spread or not job.overlapped
         # Few channels and no room: several columns fill a vector of a band.
