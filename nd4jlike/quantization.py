@@ -209,7 +209,7 @@ class Quantization:
         Raises
         ------
         LayoutError
-            For another activation or rounding; where `output` has no scale.
+            For another activation or rounding, XNNPACK's with int16; where `output` has no scale, or a zero point that `dtype` does not hold.
         DTypeError
             A `dtype` other than int8, uint8 and int16.
 
@@ -220,10 +220,12 @@ class Quantization:
         (-128, -8)
         """
         choice("activation", activation, tuple(ACTIVATIONS))
-        choice("rounding", rounding, ROUNDINGS)
+        limits = _limits(dtype)
+        _check_rounding(rounding, limits)
         if not isinstance(self.output, tuple):
             raise LayoutError(f"a quantized result needs a scale and a zero point: output={self.output!r}")
-        return quantized_activation_range(activation, self.output, _limits(dtype).dtype, rounding)
+        _check_zero_point("output", self.output[1], limits)
+        return quantized_activation_range(activation, self.output, limits.dtype, rounding)
 
     def requantize(
         self,
@@ -274,9 +276,7 @@ class Quantization:
                [-57, 127]], dtype=int8)
         """
         limits = _limits(dtype)
-        choice("rounding", rounding, ROUNDINGS)
-        if limits.bits == 16 and rounding == "xnnpack":
-            raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
+        _check_rounding(rounding, limits)
         given = np.asarray(accumulators)
         if given.dtype.kind not in "iu" or not np.can_cast(given.dtype, np.int64):
             raise DTypeError(f"accumulators must be integers that an int64 holds: {given.dtype}")
@@ -334,9 +334,7 @@ class Quantization:
         for name, zero_point in zero_points.items():
             if zero_point and (limits.bits == 16 or (name == "weights" and limits.min < 0)):
                 raise LayoutError(f"the {name} zero point must be 0 for {limits.dtype} inputs: {zero_point}")
-            held = limits if output_dtype is None or name != "output" else _limits(output_dtype)
-            if not held.min <= zero_point <= held.max:
-                raise LayoutError(f"the {name} zero point must be an {held.dtype}, {held.min} to {held.max}: {zero_point}")
+            _check_zero_point(name, zero_point, limits if output_dtype is None or name != "output" else _limits(output_dtype))
         if limits.bits == 16:
             self._check_multiplier(MAX_SHIFT_INT16, " for int16 inputs")
         if limits.min == 0:
@@ -498,6 +496,19 @@ def _limits(dtype: npt.DTypeLike) -> np.iinfo[Any]:
 
 def _is_integer(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)) and getattr(value, "ndim", 0) == 0
+
+
+def _check_rounding(rounding: str, limits: np.iinfo[Any]) -> None:
+    choice("rounding", rounding, ROUNDINGS)
+    if limits.bits == 16 and rounding == "xnnpack":
+        raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
+
+
+def _check_zero_point(name: str, zero_point: int, held: np.iinfo[Any]) -> None:
+    if zero_point and held.bits == 16:
+        raise LayoutError(f"the {name} zero point must be 0 for {held.dtype} inputs: {zero_point}")
+    if not held.min <= zero_point <= held.max:
+        raise LayoutError(f"the {name} zero point must be an {held.dtype}, {held.min} to {held.max}: {zero_point}")
 
 
 def _zero_point(name: str, value: Any) -> int:

@@ -409,6 +409,23 @@ def test_d7_bounds_stay_within_the_element_type(activation, output, bounds):
         assert quantized_activation_range(activation, output, "int8", rounding) == bounds
 
 
+@pytest.mark.parametrize(
+    ("output", "dtype", "rounding", "words"),
+    [
+        ((1, 300), "uint8", "tflite", "the output zero point must be an uint8, 0 to 255: 300"),
+        ((1, -129), "int8", "xnnpack", "the output zero point must be an int8, -128 to 127: -129"),
+        ((1, 7), "int16", "tflite", "the output zero point must be 0 for int16 inputs: 7"),
+        ((1, 0), "int16", "xnnpack", "rounding must be 'tflite' for int16 inputs"),
+    ],
+)
+def test_d21_bounds_refuse_what_results_do(output, dtype, rounding, words):
+    """D21: `requantize` and `bounds` refuse what D11, D15 and D16 do."""
+    q = nd.Quantization((1, 0), 1, output)
+    for call in (q.bounds, lambda **how: q.requantize([1], **how)):
+        with pytest.raises(nd.LayoutError, match=words):
+            call(dtype=dtype, rounding=rounding)
+
+
 # Activation, output scale and zero point, type; the least and largest outputs that XNNPACK gave (ai-edge-litert 2.3.0).
 SEEN_BOUNDS = [
     ("relu_n1_to_1", 2.0, 1, "int8", (0, 2)),

@@ -200,7 +200,7 @@ def test_d2_the_reason_and_not_the_remarks(tmp_path):
     """D2: what both refuse is an error in their words: XNNPACK's, of a layer that it has no kernel for."""
     litert()
     tiny = tiny_models.depthwise()
-    tiny.model.subgraphs[0].tensors[tiny_models.OUTPUT].quantization.scale /= 1e5
+    tiny.model.subgraphs[0].tensors[OUTPUT].quantization.scale /= 1e5
     with pytest.raises(Nd4jLikeError, match=r"ai-edge-litert cannot run this model: .*XNNPACK") as caught:
         verify(file_of(tmp_path, tiny.model), rounding="xnnpack")
     assert "INFO" not in str(caught.value)
@@ -210,7 +210,7 @@ def test_d9_errors_name_the_file_and_the_layer(tmp_path):
     """D9: errors are one line, which names file and layer."""
     tiny = tiny_models.depthwise("int16")
     path = file_of(tmp_path, tiny.model)
-    with pytest.raises(LayoutError, match=rf"{path}: depthwise layer output: rounding must be 'tflite'"):
+    with pytest.raises(LayoutError, match=rf"{path}: depthwise layer 0/0 \(output\): rounding must be 'tflite'"):
         verify(path, rounding="xnnpack")
 
 
@@ -769,6 +769,30 @@ def test_d13_both(tmp_path):
     sentences = report.verdict.split("; ")
     assert sentences[:2] == [f"rounding {name}: bit-exact: all 180 outputs of 1 int8 layers" for name in ("tflite", "xnnpack")]
     assert sentences[2].startswith("within float32 rounding: ")
+
+
+def test_d13_what_xnnpack_refuses(tmp_path):
+    """D13: What XNNPACK refuses is listed among the layers that were skipped; asked for by itself it is an error that names the layer."""
+    litert()
+    tiny = tiny_models.depthwise("int8")
+    other = tiny_models.depthwise("int8", (1, 7, 7, 4), model=tiny.model, seed=3)
+    other.graph.tensors[OUTPUT].quantization.scale = np.array([1e-6], np.float32)
+    path = file_of(tmp_path, tiny.model)
+    report = verify(path, runs=1, rounding="both")
+    assert [(row.subgraph, row.rounding) for row in report.layers] == [(0, "tflite"), (0, "xnnpack"), (1, "tflite")]
+    assert report.bit_exact
+    assert [reason[:46] for reason in report.skipped] == ["depthwise layer 1/0 (output): ai-edge-litert c"]
+    with pytest.raises(Nd4jLikeError, match=r"^depthwise layer 1/0 \(output\): ai-edge-litert cannot run this model"):
+        verify(path, runs=1, rounding="xnnpack")
+
+
+def test_d3_nothing_to_compare(tmp_path):
+    """D3: a model whose layers have no outputs is an error."""
+    tiny = tiny_models.depthwise()
+    for tensor in (INPUT, OUTPUT):
+        tiny.graph.tensors[tensor].shape = [0, 5, 6, 3]
+    with pytest.raises(LayoutError, match="nothing to compare: no depthwise layer has outputs"):
+        verify(file_of(tmp_path, tiny.model), runs=1)
 
 
 def test_d13_int16_has_one(tmp_path):

@@ -16,6 +16,7 @@ from nd4jlike.errors import DTypeError, LayoutError, Nd4jLikeError
 from nd4jlike.geometry import AXES, Window
 from nd4jlike.ndarray import NdArray
 from nd4jlike.quantization import ACTIVATIONS
+from nd4jlike.verify.formats import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +190,7 @@ class OwnKernel:
                 given[name], copies[name] = _Guarded.copy(array)
         told = replace(told, **copies)
 
-        where = f"depthwise layer {layer.subgraph}/{layer.index} ({layer.name}): kernel {self.name}"
+        where = f"{called(layer)}: kernel {self.name}"
         try:
             made = self.function(x, told)
         except (Exception, SystemExit) as error:

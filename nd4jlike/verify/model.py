@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nd4jlike.adapters import onnx, tflite
-from nd4jlike.errors import DTypeError, LayoutError
+from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLikeError
 from nd4jlike.geometry import integer, integers
 from nd4jlike.interpreters import LiteRtXnnpack, open_reference
 from nd4jlike.quantization import ROUNDINGS
+from nd4jlike.verify.formats import called
 from nd4jlike.verify.inputs import feeds_from_files, random_feeds, random_values
 from nd4jlike.verify.kernels import OwnKernel
 from nd4jlike.verify.reports import ModelReport
@@ -152,7 +153,7 @@ def verify(
         try:
             entry.plan(rounding=tried[0], **options)
         except (LayoutError, DTypeError) as error:
-            raise type(error)(f"{os.fspath(path)}: depthwise layer {entry.name}: {error}") from error
+            raise type(error)(f"{os.fspath(path)}: {called(entry)}: {error}") from error
     interpreter = open_reference(model, reference, feeds[0])
     tallies = []
     for entry in layers:
@@ -161,6 +162,9 @@ def verify(
             judge = LiteRtXnnpack if name == "xnnpack" and entry.quantization and not foreign else type(interpreter)
             tallies.append(Tally(entry, name, judge, own, **options))
 
+    skipped = list(model.skipped)
+    if rounding == "both":
+        tallies = [tally for tally in tallies if _has_reference(tally, skipped)]
     total = (len(feeds) + 1) * len(tallies)
     randoms = {(entry.subgraph, entry.index): np.random.default_rng((seed, entry.subgraph, entry.index)) for entry in layers}
     for run, feed in enumerate(feeds):
@@ -175,6 +179,8 @@ def verify(
                 tally.add(interpreter.tensor(tally.fused.input), expected, interpreter.tensor(entry.input))
             else:
                 tally.add(random_values(randoms[entry.subgraph, entry.index], tally.fused.input_shape, np.dtype(entry.dtype)))
+    if not any(tally.elements for tally in tallies):
+        raise LayoutError(f"{os.fspath(path)}: nothing to compare: no depthwise layer has outputs")
     reports = []
     for i, tally in enumerate(tallies):
         if progress:
@@ -191,9 +197,23 @@ def verify(
         runs=len(feeds),
         threads=threads,
         layers=tuple(reports),
-        skipped=model.skipped,
+        skipped=tuple(skipped),
         kernel=own.name if own else None,
     )
+
+
+def _has_reference(tally: Tally, skipped: list[str]) -> bool:
+    """Whether XNNPACK takes a layer that is to be compared with it too; else that is `skipped`, with the reason."""
+    if tally.judge is LiteRtXnnpack:
+        shape = tally.layer.input_shape
+        try:
+            tally.alone(np.full(shape, tally.zero_point, tally.layer.dtype))
+        except MissingLibraryError:
+            raise
+        except Nd4jLikeError as error:
+            skipped.append(str(error))
+            return False
+    return True
 
 
 def _one(model: Model, layer: Any, path: str) -> list[Layer]:

@@ -14,6 +14,7 @@ from nd4jlike.geometry import AXES
 from nd4jlike.ndarray import NdArray
 from nd4jlike.verify.accumulators import accumulator_of
 from nd4jlike.verify.exact import beyond, exactly
+from nd4jlike.verify.formats import called
 from nd4jlike.verify.reports import LayerReport, Mismatch
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Tally:
             self.plan(self.x, out=self.y)
         result = self.y.to_numpy()
         if result.shape != expected.shape:
-            raise LayoutError(f"layer {self.layer.name}: output of shape {result.shape}, the reference makes {expected.shape}")
+            raise LayoutError(f"{called(self.layer)}: output of shape {result.shape}, the reference makes {expected.shape}")
         self.elements += result.size
         self.runs += 1
         if self.fused is not self.layer:
@@ -145,7 +146,12 @@ class Tally:
     def alone(self, padded: _Array) -> _Array:
         """Run the reference on a model of this layer alone."""
         if self._alone is None or self._alone[0] != padded.shape:
-            self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
+            try:
+                self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
+            except Nd4jLikeError as error:
+                if type(error) is Nd4jLikeError:  # the interpreter's own words, of a model that nobody else knows
+                    raise Nd4jLikeError(f"{called(self.layer)}: {error}") from error
+                raise
         self._alone[1].run([padded])
         return self._alone[1].output()
 
