@@ -128,7 +128,7 @@ cdef void turn_staged(const MoveTable *table, const Patch *patch, int size, bint
 
 cdef inline bint share_sets(Py_ssize_t distance, Py_ssize_t pages, Py_ssize_t slack) noexcept nogil:
     """Whether neighbours lie whole `pages` apart, up to so many bytes: those of a square fall into a few sets."""
-    return (distance + slack) % pages <= 2 * slack
+    return (size_of(distance) + slack) % pages <= 2 * slack
 
 
 cdef void turn(const Ends *ends, const Nest *nest) noexcept nogil:
