@@ -21,6 +21,10 @@ cdef class NdArray(_Operators):
     cdef char *data(self) noexcept
     # Whether every padding cell holds the element whose bits are `bits`: remembered, or looked at where others may have written.
     cdef bint padding_holds(self, unsigned long long bits) noexcept
+    # Whether all cells of the buffer are the array's, be it as padding.
+    cdef bint fills_buffer(self) noexcept
+    # Tails have been written, or other padding of a view: there they may be of another kind in the whole.
+    cdef void forget_tails(self, unsigned long long bits) noexcept
 
 
 # A view of `base` under another descriptor of the same buffer; the caller has checked that it fits.

@@ -319,6 +319,20 @@ cdef class NdArray(_Operators):
             return self.buffer.halo_bits == bits == self.buffer.tail_bits
         return walk_padding(&walk, layout, self.buffer.data, LOOK, HALO | TAIL, bits)
 
+    cdef bint fills_buffer(self) noexcept:
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef Py_ssize_t nbytes = layout.itemsize
+        cdef int i
+        for i in range(layout.rank):
+            nbytes *= layout.padded_shape[i]
+        return nbytes == self.buffer.nbytes
+
+    cdef void forget_tails(self, unsigned long long bits) noexcept:
+        if self.buffer.tail_bits != bits:
+            self.buffer.tail_known = False
+        if self.buffer.halo_bits != bits and not self.fills_buffer():
+            self.buffer.halo_known = False
+
     @property
     def shape(self):
         """Logical extents."""
@@ -508,28 +522,23 @@ cdef class NdArray(_Operators):
         cdef const Layout *layout = &self.descriptor.layout
         cdef uint64_t bits = element_bits(self.descriptor.dtype, value)
         cdef int wanted = kinds_of(where)
-        cdef Py_ssize_t cells = 1
         cdef char *base = self.buffer.data
         cdef Walk walk
-        cdef int i
         if self.readonly:
             raise LayoutError(f"the array is read-only: {self.descriptor!r}")
         with nogil:
             walk_padding(&walk, layout, base, FILL, wanted, bits)
 
-        # A view has a part of it, which may be of another kind there; the rest may hold something else.
-        for i in range(layout.rank):
-            cells *= layout.padded_shape[i]
-        if cells * layout.itemsize == self.buffer.nbytes:
-            if walk.seen == cells - layout.length:
-                wanted = HALO | TAIL  # there is no other kind
-            if wanted & HALO:
-                self.buffer.halo_known, self.buffer.halo_bits = True, bits
-            if wanted & TAIL:
-                self.buffer.tail_known, self.buffer.tail_bits = True, bits
-        elif walk.seen:
-            self.buffer.halo_known = self.buffer.halo_known and self.buffer.halo_bits == bits
-            self.buffer.tail_known = self.buffer.tail_known and self.buffer.tail_bits == bits
+        if not self.fills_buffer():
+            if walk.seen:
+                self.forget_tails(bits)
+            return
+        if walk.seen == self.buffer.nbytes // layout.itemsize - layout.length:
+            wanted = HALO | TAIL  # there is no other kind
+        if wanted & HALO:
+            self.buffer.halo_known, self.buffer.halo_bits = True, bits
+        if wanted & TAIL:
+            self.buffer.tail_known, self.buffer.tail_bits = True, bits
 
     def check_padding(self, value=0, where="all"):
         """Report every padding cell that does not hold `value`.

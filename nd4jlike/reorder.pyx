@@ -119,8 +119,7 @@ def reorder(x not None, layout=None, *, out=None, dtype=None, scale=None, zero_p
         check_memory(call, source, target)
         if padding_value is None and target.buffer.tail_known:
             bits = target.buffer.tail_bits
-        elif target.buffer.tail_bits != bits:
-            target.buffer.tail_known = False
+        target.forget_tails(bits)
     else:
         target = out = unwritten(call.target)
         if bits:

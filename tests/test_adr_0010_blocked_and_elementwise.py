@@ -336,6 +336,20 @@ def test_d5_a_part_of_a_kind():
     assert (x + x).check_padding(0, where="halo")
 
 
+@pytest.mark.parametrize("value", [None, 3])
+def test_d5_a_tail_that_is_a_halo(value):
+    """D5: a tail of a view may be halo of the whole: after a reorder wrote there nothing is remembered of the halo; D9: of results it is 0 then."""
+    x = NdArray(ShapeDescriptor.from_tag((1, 6, 1, 2), "nChw4c", "int8", (0, 4, 0, 0)))
+    x.fill_padding(5, where="halo")
+    x.fill_padding(3, where="tail")
+    nd.reorder(np.ones((1, 2, 1, 2), np.int8), out=x[:, 4:], padding_value=value)
+    y = x + x
+    assert y.check_padding(0, where="halo")
+    assert y.check_padding(3, where="tail")
+    assert x.check_padding(3, where="tail")
+    assert x.check_padding(5, where="halo").offsets.tolist() == [10, 11, 14, 15]
+
+
 @pytest.mark.parametrize("tag", ["ab", "aB4096b"])
 def test_d6_padding_cells_alone(tag):
     """D6: Both touch padding cells alone: the elements may lie where the process may not read."""
