@@ -23,7 +23,7 @@ cdef class NdArray(_Operators):
     cdef bint padding_holds(self, unsigned long long bits) noexcept
     # Whether all cells of the buffer are the array's, be it as padding.
     cdef bint fills_buffer(self) noexcept
-    # Tails have been written, or other padding of a view: there they may be of another kind in the whole.
+    # Blocks have been written whole, or padding of a view: tails, and what of it may be halo of the buffer's array.
     cdef void forget_tails(self, unsigned long long bits) noexcept
 
 

@@ -328,9 +328,15 @@ cdef class NdArray(_Operators):
         return nbytes == self.buffer.nbytes
 
     cdef void forget_tails(self, unsigned long long bits) noexcept:
+        cdef const Layout *layout = &self.descriptor.layout
+        cdef bint beyond = not self.fills_buffer()
+        cdef int i
+        for i in range(layout.rank):
+            # A block that is not whole has halo before its tail.
+            beyond = beyond or (layout.paddings[i] and block_product(layout, i) > 1)
         if self.buffer.tail_bits != bits:
             self.buffer.tail_known = False
-        if self.buffer.halo_bits != bits and not self.fills_buffer():
+        if beyond and self.buffer.halo_bits != bits:
             self.buffer.halo_known = False
 
     @property
