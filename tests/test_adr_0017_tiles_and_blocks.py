@@ -724,20 +724,31 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("width", [64, 63, 128])
-def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width):
-    """D10: beyond the second-level cache rows of `x` whose pixels share sets (rows of a multiple of 4 KiB), 3x3 and a step of 2: the bits stay."""
-    height = cpu.caches()[0] // (width * 256)
-    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, 64), (3, 3, 64, 1), (64,))))
+@pytest.mark.parametrize(("width", "channels"), [(64, 64), (63, 64), (128, 64), (62, 128), (56, 512), (60, 512)])
+def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width, channels):
+    """D10: beyond the second-level cache rows of `x` whose pixels share more than two sets (rows of a multiple of 4 KiB), 3x3 and a step of 2: the bits stay."""
+    height = cpu.caches()[0] // (width * channels * 4)
+    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, channels), (3, 3, channels, 1), (channels,))))
     got = set()
     for count, amd in MACHINES:
         with ways(count, amd):
             plan = nd.DepthwiseConv2d(weights, bias, stride=2, isa=isa)
-            out = guarded_array(np.full((1, -(-height // 2), -(-width // 2), 64), 7, np.float32), side)
-            plan(at_address(values, 64, 4, side), out)
+            out = guarded_array(np.full((1, -(-height // 2), -(-width // 2), channels), 7, np.float32), side)
+            plan(at_address(values, channels, 4, side), out)
             got.add(out.tobytes())
-            assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa != "baseline" and width != 63)
+            shared = width * channels % 1024 == 0 and channels < 512
+            assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa != "baseline" and shared)
     assert len(got) == 1
+
+
+@pytest.mark.parametrize(("channels", "small"), [(128, True), (192, True), (320, False), (512, False)])
+def test_d10_rows_that_share_sets_at_the_edge_of_the_last_level_cache(channels, small):
+    """D10: pixels of up to 1 KiB also at the edge of the last-level cache."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), stride=2, isa="avx2" if "avx2" in ISAS else "baseline")
+    layouts = (nd.ShapeDescriptor("float32", "c", (1, height, 64, channels)) for height in range(8, 20000, 8))
+    edge = next(layout for layout in layouts if "at the edge" in plan.explain(layout))
+    with ways(8):
+        assert ("2 rows and 2 columns" in plan.explain(edge)) == (small and plan.isa == "avx2")
 
 
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")

@@ -271,10 +271,11 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
 
 cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether the sets of a first-level cache that a tile of 4 rows or columns falls into have no room for its inputs, but for those of one of 2: four sets, or
-    rows in the same ones."""
+    rows in the same ones; of fewer sets not even for those."""
     cdef Py_ssize_t way = problem.sets * lowest_bit(job.across.x)
     return (
-        problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and not job.spread
+        problem.sets > 2 and not problem.roomy and problem.element == FLOAT32 and not job.spread
+        and problem.distance < (CACHE_EDGE if problem.sets == 4 or job.across.x > PARTED_SPLIT_BYTES else IN_MEMORY)
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
         and (problem.sets == 4 or (job.split and job.down.x % way == 0))
     )
@@ -282,7 +283,7 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
 
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded, parts
+    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded, parts, small = False
     job.itemsize = item_bytes(problem.element)
     job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
@@ -362,7 +363,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.split = False
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
     if VECTOR_BYTES > 16:
-        if has_small_tiles(job, problem):
+        small = has_small_tiles(job, problem)
+        if small:
             job.split, job.line = False, &small_tiles[3][2][0]
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
@@ -399,7 +401,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         and is_square(job, job.columns)
     )
     job.narrows = (
-        problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches) and job.line == NULL
+        problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches)
+        and (job.line == NULL or small)
         and job.down.taps == job.across.taps and job.down.step == job.across.step
         and (small_tiles[job.across.taps][job.across.step][INSIDE] != NULL or (VECTOR_BYTES > 16 and job.tall))
     )
@@ -419,8 +422,9 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         VECTOR_BYTES == 64 and problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and ROWS_STAY // 2 < job.across.extent <= ROWS_STAY
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2
     )
-    parts = problem.distance == BEYOND_SECOND_LEVEL and (problem.roomy or job.rows_stay) and (
-        job.across.x >= (PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_BYTES))
+    parts = problem.distance == BEYOND_SECOND_LEVEL and (
+        problem.roomy or job.rows_stay or (small and job.across.x > PARTED_SPLIT_BYTES)
+    ) and job.across.x >= (PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_BYTES)
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (
