@@ -46,7 +46,7 @@ class Quantization:
         Scale and zero point of the activations before the layer.
     weights : float, array_like of float, or (scales, int)
         One scale, or one for each output channel; with a zero point for uint8. A tuple of two whose last item is an integer is the
-        pair (scales, zero point).
+        pair (scales, zero point); two positive integers might be either, and are refused.
     output : (float, int), None or "float32"
         Scale and zero point of the activations after the layer. None: the result is the accumulators, int32 (int64 of int16 inputs).
         ``"float32"``: the result is real numbers, accumulator times ``input * weights``.
@@ -104,6 +104,8 @@ class Quantization:
         if isinstance(weights, tuple) and len(weights) == 2 and _is_integer(weights[1]):
             if weights_zero_point != 0:
                 raise LayoutError(f"the weights zero point must be given once: {weights[1]} beside the scales, and weights_zero_point={weights_zero_point!r}")
+            if _is_integer(weights[0]) and weights[1] > 0:
+                raise LayoutError(f"weights={weights!r} might be two scales or a scale and its zero point: say {list(weights)!r}, or weights_zero_point={weights[1]!r}")
             scales, weights_zero_point = weights
         object.__setattr__(self, "input", _scale_and_zero_point("input", input))
         object.__setattr__(self, "weights", _weight_scales(scales))

@@ -60,6 +60,10 @@ def test_d1_scales_are_float32_and_the_value_compares():
     assert q != nd.Quantization((0.1, 0), [0.2, 0.3], (1.0, 3))
     assert eval(repr(q), {"Quantization": nd.Quantization}) == q
     assert nd.Quantization((1.0, 0), 0.5, (1.0, 0)).weights == (0.5,)
+    assert nd.Quantization((1.0, 0), (2, 0), None).weights == (2.0,)
+    assert nd.Quantization((1.0, 0), [2, 3], None).weights == nd.Quantization((1.0, 0), (2.0, 3.0), None).weights == (2.0, 3.0)
+    with pytest.raises(nd.LayoutError, match=r"two scales or a scale and its zero point: say \[2, 3\], or weights_zero_point=3"):
+        nd.Quantization((1.0, 0), (2, 3), None)
     with pytest.raises(AttributeError):
         q.input = (1.0, 0)
 
