@@ -39,6 +39,16 @@ cdef object elements(NdArray array):
     return shown
 
 
+cdef object seen_by_numpy(NdArray array, object copy):
+    """`NdArray.to_numpy` for the library itself: no address leaves it."""
+    cdef bint blocked = array.descriptor.layout.block_count > 0
+    carrier = dtypes.numpy_dtype(array.descriptor.dtype) if array.descriptor.dtype is BFLOAT16 else None
+    if blocked and copy is False:
+        raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {array.descriptor!r}; reorder to a plain layout, or copy")
+    found = np.ascontiguousarray(gathered(array)).reshape(array.descriptor.shape) if blocked or copy else elements(array).view()
+    return found if carrier is None else found.view(carrier)
+
+
 cdef object flat_cells(NdArray array):
     """NumPy view of the whole buffer, one entry a cell; bfloat16 as its bits."""
     cdef Py_ssize_t count = array.descriptor.allocLength()
@@ -80,7 +90,7 @@ cdef bint is_selection(object key):
 
 cdef object picked(object values, object key, shape):
     """The entries of a NumPy array that `key`, which may be an array of ours, selects."""
-    keys = [k.to_numpy() if isinstance(k, NdArray) else k for k in (key if isinstance(key, tuple) else (key,))]
+    keys = [seen_by_numpy(k, None) if isinstance(k, NdArray) else k for k in (key if isinstance(key, tuple) else (key,))]
     try:
         return values[tuple(keys)]
     except (IndexError, TypeError, ValueError) as error:  # of lists that are no arrays, too
@@ -91,7 +101,7 @@ cdef object encoded(object dtype, object value):
     """`value` as NumPy can write it into `elements`: bfloat16 rounded to its bits."""
     value = taken(value)
     if isinstance(value, NdArray):
-        value = (<NdArray> value).to_numpy() if (<NdArray> value).descriptor.dtype is not BFLOAT16 else decoded(value)
+        value = seen_by_numpy(value, None) if (<NdArray> value).descriptor.dtype is not BFLOAT16 else decoded(value)
     if dtype is BFLOAT16:
         values = np.asarray(value)
         if values.dtype.name == "bfloat16":

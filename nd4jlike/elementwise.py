@@ -13,7 +13,7 @@ import numpy as np
 
 from nd4jlike import creation, dtypes
 from nd4jlike.errors import DTypeError, LayoutError, UnsupportedLayoutError, _NoAxisError
-from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, _taken, wrap_array
+from nd4jlike.ndarray import NEEDS_DENSE, NdArray, _apart_from, _exploded, _like, _seen, _taken, wrap_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if not all(map(_is_ours, (*inputs, *outs, where))):
         return NotImplemented
     if method == "__call__" and not outs and any(map(_ranks_above, inputs)):
-        return ufunc(*(x.to_numpy() if isinstance(x, NdArray) else x for x in inputs), **kwargs)
+        return ufunc(*(_seen(x) if isinstance(x, NdArray) else x for x in inputs), **kwargs)
     inputs = tuple(map(_taken, inputs))
     if method == "__call__" and ufunc.signature is None:
         return _call(ufunc, inputs, outs, kwargs)
@@ -135,7 +135,7 @@ class _Views:
         if not isinstance(x, NdArray):
             return x
         _refuse_read_only(x)
-        view = x.to_numpy()
+        view = _seen(x)
         self.seen[id(x)] = x, view
         if x.descriptor.inner_blocks:
             self.targets.append((x, view))
@@ -144,7 +144,7 @@ class _Views:
     def view(self, x: NdArray) -> _Array:
         """Give what NumPy may read in place of `x`."""
         if id(x) not in self.seen:
-            view = x.to_numpy()
+            view = _seen(x)
             if x.descriptor.inner_blocks:
                 view.flags.writeable = False
             self.seen[id(x)] = x, view
@@ -184,10 +184,13 @@ class _Views:
         for x, view in self.seen.values():
             if found is view:
                 return x
-            if x.descriptor.inner_blocks and np.may_share_memory(found, view):
+            if not np.may_share_memory(found, view):
+                continue
+            if x.descriptor.inner_blocks:
                 raise UnsupportedLayoutError(
                     f"{func.__name__} makes views, NumPy has none of the blocked layout {x.descriptor!r}; reorder to a plain layout first"
                 )
+            x.to_numpy()  # the view has an address of its own from here on
         return _known(found)
 
 
@@ -226,7 +229,7 @@ class _Boxes:
             if x.descriptor.inner_blocks == self.inner_blocks and x.shape == self.shape:
                 cells = _exploded(x)
                 return (cells[box.cells] for box in self.boxes)
-            x = x.to_numpy()
+            x = _seen(x)
         values = np.asarray(x)
         values = values[(None,) * (len(self.shape) - values.ndim)]
         return (self._split(values, box) for box in self.boxes)
@@ -292,7 +295,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], outs: tuple[Any, ...], kwarg
     else:
         boxes = _boxes_of(blocked.shape, blocked.descriptor.inner_blocks)
         held = [_numpy(x).copy() if _meets(x, results) else x for x in given]
-        spare = [out.to_numpy() if isinstance(out, NdArray) and _is_foreign(out, blocked) else out for out in results]
+        spare = [_seen(out) if isinstance(out, NdArray) and _is_foreign(out, blocked) else out for out in results]
         for *read, mask, targets in zip(*map(boxes.parts, held), zip(*map(boxes.parts, spare), strict=True), strict=True):
             _into(ufunc, read, targets, mask, kwargs)
         for out, values in zip(results, spare, strict=True):
@@ -332,7 +335,7 @@ def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _numpy(x: Any) -> Any:
-    return x.to_numpy() if isinstance(x, NdArray) else x
+    return _seen(x) if isinstance(x, NdArray) else x
 
 
 def _is_foreign(x: NdArray, blocked: NdArray) -> bool:

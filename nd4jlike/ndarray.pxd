@@ -21,6 +21,8 @@ cdef class NdArray(_Operators):
     cdef char *data(self) noexcept
     # Whether every padding cell holds the element whose bits are `bits`: remembered, or looked at where others may have written.
     cdef bint padding_holds(self, unsigned long long bits) noexcept
+    # Others have an address from now on, and may write the padding.
+    cdef void hand_out(self) noexcept
     # Whether all cells of the buffer are the array's, be it as padding.
     cdef bint fills_buffer(self) noexcept
     # Blocks have been written whole, or padding of a view: tails, and what of it may be halo of the buffer's array.

@@ -319,6 +319,9 @@ cdef class NdArray(_Operators):
             return self.buffer.halo_bits == bits == self.buffer.tail_bits
         return walk_padding(&walk, layout, self.buffer.data, LOOK, HALO | TAIL, bits)
 
+    cdef void hand_out(self) noexcept:
+        self.buffer.shared_with_others = self.buffer.shared_with_others or not self.readonly
+
     cdef bint fills_buffer(self) noexcept:
         cdef const Layout *layout = &self.descriptor.layout
         cdef Py_ssize_t nbytes = layout.itemsize
@@ -440,8 +443,7 @@ cdef class NdArray(_Operators):
                [0., 1., 1., 0.],
                [0., 0., 0., 0.]], dtype=float32)
         """
-        if not self.readonly:
-            self.buffer.shared_with_others = True
+        self.hand_out()
         return view_of(self, self.descriptor.hosting())
 
     def exploded(self):
@@ -467,8 +469,8 @@ cdef class NdArray(_Operators):
         (1, 3, 5, 4, 8)
         """
         cdef ShapeDescriptor plain = self.descriptor.exploded()
-        if not self.readonly and plain.layout.length != self.descriptor.layout.length:
-            self.buffer.shared_with_others = True
+        if plain.layout.length != self.descriptor.layout.length:
+            self.hand_out()
         return view_of(self, plain)
 
     def data_ptr(self):
@@ -496,8 +498,7 @@ cdef class NdArray(_Operators):
         >>> x.hosting_array().tolist()
         [[0, 0, 0, 0, 0, 0, 0, 0], [7, 7, 7, 0, 0, 0, 0, 0]]
         """
-        if not self.readonly:
-            self.buffer.shared_with_others = True
+        self.hand_out()
         return <uintptr_t> self.data()
 
     def fill_padding(self, value, where="all"):
@@ -596,9 +597,6 @@ cdef class NdArray(_Operators):
         dtype = self.descriptor.dtype
         unit = dtypes.bits_dtype(dtype)
         expected = np.frombuffer((<object> bits).to_bytes(8, "little"), unit, 1)
-        if walk.found_count and (not wanted & HALO or bits == self.buffer.halo_bits) and (not wanted & TAIL or bits == self.buffer.tail_bits):
-            # Somebody wrote there, and may again.
-            self.buffer.shared_with_others = True
         if not walk.found_count and dtype is not BFLOAT16:
             return PaddingReport(expected[0], where, walk.seen, (), (), rows, expected[:0])
         rows = rows.reshape(-1, layout.rank + 2)
@@ -621,7 +619,8 @@ cdef class NdArray(_Operators):
         Returns
         -------
         numpy.ndarray
-            A view keeps the memory alive, and is read-only where the array is.
+            A view keeps the memory alive, and is read-only where the array is. Who has one has an address, and may write around the
+            elements, so the value of the padding is looked at from now on instead of remembered (ADR 0002).
 
         Raises
         ------
@@ -636,18 +635,18 @@ cdef class NdArray(_Operators):
         >>> nd.arange(3).to_numpy()
         array([0., 1., 2.], dtype=float32)
         """
-        carrier = dtypes.numpy_dtype(self.descriptor.dtype) if self.descriptor.dtype is BFLOAT16 else None
-        if self.descriptor.layout.block_count and copy is False:
-            raise UnsupportedLayoutError(f"NumPy has no view of the blocked layout {self.descriptor!r}; reorder to a plain layout, or copy")
-        if self.descriptor.layout.block_count or copy:
-            made = np.ascontiguousarray(gathered(self)).reshape(self.descriptor.shape)
-            return made if carrier is None else made.view(carrier)
-        return elements(self).view() if carrier is None else elements(self).view(carrier)
+        found = seen_by_numpy(self, copy)
+        if not (copy or self.descriptor.layout.block_count):
+            self.hand_out()
+        return found
 
     def __array__(self, dtype=None, copy=None):
         wanted = None if dtype is None else np.dtype(dtype)
         if wanted is None or (wanted.name == "bfloat16" if self.descriptor.dtype is BFLOAT16 else wanted == self.descriptor.dtype):
-            return self.to_numpy(copy)
+            found = self.to_numpy(copy)
+            if copy is None and self.descriptor.layout.block_count:
+                found.flags.writeable = False  # what is written to a copy that nobody asked for would be lost
+            return found
         if copy is False:
             raise ValueError(f"a conversion from {self.descriptor.dtype} to {wanted} needs a copy, and copy=False forbids it")
         return decoded(self).astype(wanted) if self.descriptor.dtype is BFLOAT16 else self.to_numpy().astype(wanted)
@@ -672,8 +671,7 @@ cdef class NdArray(_Operators):
                 f"__array_interface__ carries strides and NumPy's element types, not inner blocks {layout.inner_blocks} of {layout.dtype}: "
                 "reorder to a plain layout, take exploded(), or convert"
             )
-        if not self.readonly:  # who has the address may write around the elements
-            self.buffer.shared_with_others = True
+        self.hand_out()
         return {
             "version": 3,
             "shape": layout.shape,
@@ -704,6 +702,7 @@ cdef class NdArray(_Operators):
         elif negative or self.readonly:
             what = "negative strides" if negative else "read-only memory"
             raise UnsupportedLayoutError(f"consumers of DLPack abort on negative strides and write to read-only memory; this is {what}: ask for copy=True")
+        shown.hand_out()
         return make_capsule(shown, shown.data(), &shown.descriptor.layout, self.descriptor.dtype, version is not None and version[0] >= 1, bool(copy))
 
     def __reduce_ex__(self, protocol):
@@ -729,6 +728,7 @@ cdef class NdArray(_Operators):
             view.obj = None
             raise UnsupportedLayoutError(f"the buffer protocol has no format character for {row.name}; convert the elements first")
         export_buffer(self.buffer, self.descriptor, self.readonly, view, flags, FORMATS[row.pep3118])
+        self.hand_out()
         view.obj = self
 
     def __releasebuffer__(self, Py_buffer *view):
@@ -1023,7 +1023,7 @@ cdef class NdArray(_Operators):
         >>> nd.create((2, 2), paddings=(0, 3)).flatten().descriptor
         ShapeDescriptor('float32', 'c', (4,))
         """
-        return self.reshape(-1, copy=True) if order == "C" else as_ndarray(self.to_numpy().flatten(order))
+        return self.reshape(-1, copy=True) if order == "C" else as_ndarray(seen_by_numpy(self, None).flatten(order))
 
     def copy(self, order="K"):
         """Copy the array: a new buffer of the same layout, elements and padding alike; with an `order` other than 'K' dense.
@@ -1401,7 +1401,12 @@ def _unwritten(ShapeDescriptor descriptor not None):
 
 def _exploded(NdArray x not None):
     """NumPy view of `x.exploded()` for those who leave the tail alone."""
-    return view_of(x, x.descriptor.exploded()).to_numpy(False)
+    return seen_by_numpy(view_of(x, x.descriptor.exploded()), False)
+
+
+def _seen(NdArray x not None):
+    """What `x.to_numpy()` gives, for those who write no padding and hand out nothing of it."""
+    return seen_by_numpy(x, None)
 
 
 def _apart_from(cells, values):

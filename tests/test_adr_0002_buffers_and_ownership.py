@@ -830,17 +830,45 @@ def test_d13_the_address_of_the_first_element():
     assert kept.data_ptr() == np.asarray(kept).ctypes.data
 
 
-def test_d13_dirt_that_was_found_is_not_forgotten():
-    """D13: memory whose padding was found dirty by `check_padding` is looked at: dirty padding never reaches a result."""
-    for isa in dispatch.available():
-        plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.int8), quantization=nd.Quantization((0.02, 5), 0.1, None), isa=isa)
-        x = nd.create((1, 24, 24, 32), dtype="int8", paddings=(0, 2, 2, 0), padding_offsets=(0, 1, 1, 0))
-        x.fill_padding(5)
-        x[...] = 1
-        expected = plan(x).to_numpy()
-        ctypes.memset(np.asarray(x).ctypes.data - x.strides[1], 0, 24 * 32)  # who asks NumPy for the address is not seen
-        assert not x.check_padding(5)
-        assert np.array_equal(plan(x).to_numpy(), expected)
+def test_d13_every_way_out_is_seen():
+    """D13: memory whose padding was handed out writable (.., the elements as NumPy, DLPack or the buffer protocol give them) is looked at."""
+    ways_out = (
+        np.asarray,
+        NdArray.to_numpy,
+        memoryview,
+        np.from_dlpack,
+        np.diagonal,  # a view, as NumPy's functions may make
+        lambda x: np.array(x, copy=False)[0],
+        lambda x: NdArray.__dlpack__(x, max_version=(1, 0)),
+    )
+    for way in ways_out:
+        x = nd.ones((2, 3), paddings=(0, 2))
+        held = way(x)
+        assert x.buffer.shared, way
+        del held
+        assert x.buffer.shared, way
+        x.hosting_array()[:, 3:] = np.inf
+        assert (x * 2).check_padding(), way
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 32, 1), np.int8), quantization=nd.Quantization((0.02, 5), 0.1, None))
+    x = nd.create((1, 24, 24, 32), dtype="int8", paddings=(0, 2, 2, 0), padding_offsets=(0, 1, 1, 0))
+    x.fill_padding(5)
+    x[...] = 1
+    expected = plan(x).to_numpy()
+    ctypes.memset(np.asarray(x).ctypes.data - x.strides[1], 0, 24 * 32)
+    assert np.array_equal(plan(x).to_numpy(), expected)
+
+
+def test_d13_what_stays_inside_is_not_handed_out():
+    """D13: The buffer remembers what its padding holds: results, copies and element access hand nothing out."""
+    x, y = nd.ones((4, 6), paddings=(1, 2)), nd.ones((4, 6), paddings=(1, 2))
+    x += y
+    x[x > 1] = y[0, 0]
+    x[:, 1:3] = y[:, 2:4]
+    _ = x.copy(), x.to_numpy(copy=True), np.sum(x), x.sum(axis=0), np.concatenate([x, y]), x == "a", x[y > 0], x.flatten("F"), x.tolist(), repr(x)
+    np.add(x, y, out=x)
+    assert not x.buffer.shared
+    assert not y.buffer.shared
+    assert not NdArray(ShapeDescriptor.from_tag((1, 9, 2, 2), "nChw8c")).buffer.shared
 
 
 def test_an_array_that_was_never_made():
