@@ -40,8 +40,13 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if method == "__call__" and ufunc.signature is None:
         return _call(ufunc, inputs, outs, kwargs)
     views = _Views()
+    found = NotImplemented
     if method == "at":
         inputs = (views.target(inputs[0]), *inputs[1:])
+    elif method in ("reduce", "accumulate") and ufunc in (np.add, np.multiply):
+        found = _in_float32(getattr(ufunc, method), inputs, kwargs | dict(zip(("out",), outs, strict=False)))
+    if found is not NotImplemented:
+        return found
     if outs:
         kwargs["out"] = tuple(map(views.target, outs))
     return views.run(getattr(ufunc, method), inputs, kwargs)
@@ -55,6 +60,10 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
         found = _OWN[func](*args, **kwargs)
         if found is not NotImplemented:
             return found
+    if func in _SUMS:
+        found = _in_float32(func, args, kwargs)
+        if found is not NotImplemented:
+            return found
     views = _Views()
     name, place = _written_by(func)
     if place < len(args):
@@ -64,6 +73,20 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
         kwargs = {**kwargs, name: tuple(map(views.target, out)) if isinstance(out, tuple) else views.target(out)}
     found = views.run(func, args, kwargs)
     return _laid_out(found, views) if func in _ELEMENTWISE else found
+
+
+def _in_float32(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute sums and products of bfloat16 and round once: NumPy's loops would at each step. NotImplemented: another call."""
+    x, *others = args or (None,)
+    if not isinstance(x, NdArray) or x.dtype != "bfloat16" or len(others) > 1 or kwargs.get("dtype") is not None:
+        return NotImplemented
+    out = kwargs.get("out")
+    found = func(x.astype("float32"), *others, **{key: value for key, value in kwargs.items() if key != "out"})
+    if out is None:
+        rounded = creation.asarray(found, dtype="bfloat16")
+        return rounded if isinstance(found, NdArray) else rounded.to_numpy()[()]
+    out[...] = found
+    return out
 
 
 def _laid_out(found: Any, views: _Views) -> Any:
@@ -459,6 +482,11 @@ _OWN: dict[Any, Callable[..., Any]] = {
 }
 # Element by element, though no ufuncs.
 _ELEMENTWISE = {np.clip, np.round, np.around, np.nan_to_num}
+# Where many numbers become one.
+_SUMS = {
+    np.sum, np.prod, np.mean, np.std, np.var, np.average, np.cumsum, np.cumprod,
+    np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar, np.nancumsum, np.nancumprod,
+}  # fmt: skip
 # What functions write to, and its place; NumPy before 2.4 has no signature for those that are written in C.
 _WRITERS = {
     np.put: ("a", 0),

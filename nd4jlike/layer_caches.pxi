@@ -26,6 +26,7 @@ cdef enum:
 
 
 cdef Cache nearest_cache = first_level()
+cdef int assumed_distance = -1  # none
 
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
@@ -35,10 +36,11 @@ cdef int distance_of(Py_ssize_t nbytes) noexcept:
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
 
 
-def _assume_ways(long ways, bint amd=False):
-    """For tests of what other machines run: another number of ways of the first-level cache, and whose it is; those before."""
-    global nearest_cache
-    before = nearest_cache.ways, nearest_cache.amd
+def _assume_caches(long ways, bint amd=False, int distance=-1):
+    """For tests of what other machines run: another number of ways of the first-level cache, whose it is, and where all arrays lie; those before."""
+    global nearest_cache, assumed_distance
+    before = nearest_cache.ways, nearest_cache.amd, assumed_distance
+    assumed_distance = distance
     nearest_cache = Cache(ways, nearest_cache.bytes // nearest_cache.ways * ways, amd)
     return before
 

@@ -346,7 +346,7 @@ cdef class _Operators:
         >>> nd.arange(4).cumsum().tolist()
         [0.0, 1.0, 3.0, 6.0]
         """
-        return np.cumsum(self, axis, dtype, out)
+        return np.cumsum(self, axis, dtype=dtype, out=out)
 
     def cumprod(self, axis=None, dtype=None, out=None):
         """Products of the elements so far, along an axis or of all in c order, as `numpy.cumprod` has it; padding is no element.

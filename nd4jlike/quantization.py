@@ -105,7 +105,9 @@ class Quantization:
             if weights_zero_point != 0:
                 raise LayoutError(f"the weights zero point must be given once: {weights[1]} beside the scales, and weights_zero_point={weights_zero_point!r}")
             if _is_integer(weights[0]) and weights[1] > 0:
-                raise LayoutError(f"weights={weights!r} might be two scales or a scale and its zero point: say {list(weights)!r}, or weights_zero_point={weights[1]!r}")
+                raise LayoutError(
+                    f"weights={weights!r} might be two scales or a scale and its zero point: say {list(weights)!r}, or weights_zero_point={weights[1]!r}"
+                )
             scales, weights_zero_point = weights
         object.__setattr__(self, "input", _scale_and_zero_point("input", input))
         object.__setattr__(self, "weights", _weight_scales(scales))

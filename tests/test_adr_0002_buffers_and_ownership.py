@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import nd4jlike as nd
 from nd4jlike import LayoutError, NdArray, ShapeDescriptor, UnsupportedLayoutError
-from nd4jlike.kernels import dispatch
 from small import ORDERS, bigger, numbered, small_cases
 from strategies import DTYPES, descriptors, keys_of, padded_descriptors
 

@@ -11,6 +11,7 @@ import tracemalloc
 import warnings
 import weakref
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -944,6 +945,28 @@ def test_d12_methods_of_ufuncs(d):
     np.add.at(values, 0, 1)
     assert same(x.to_numpy(), values)
     assert np.array_equal(cells(memory, d)[outside(d)], before[outside(d)])
+
+
+@pytest.mark.parametrize("layout", [ShapeDescriptor("bfloat16", "c", (40, 50)), ShapeDescriptor.from_tag((40, 50), "aB8b", "bfloat16", (1, 2), (1, 0))])
+def test_d12_sums_of_bfloat16(layout):
+    """D12: Sums, products, means and deviations of bfloat16 are those of float32, rounded once, unless a `dtype` is asked for."""
+    x = NdArray(layout)
+    x[...] = np.random.default_rng(0).standard_normal(x.shape) / 8 + 1
+    wide, kind = x.astype("float32").to_numpy(), ml_dtypes.bfloat16
+    for name in ("sum", "prod", "mean", "std", "var", "cumsum"):
+        for axis in (None, 0, -1):
+            expected = getattr(wide, name)(axis=axis).astype(kind)
+            for found in (getattr(x, name)(axis=axis), getattr(np, name)(x, axis=axis), getattr(np, f"nan{name}")(x, axis=axis)):
+                assert same(np.asarray(found), expected)
+                assert isinstance(found, NdArray if expected.ndim else kind)
+            out = NdArray(ShapeDescriptor("bfloat16", "c", expected.shape))
+            assert getattr(np, name)(x, axis=axis, out=out) is out
+            assert same(out.to_numpy(), expected)
+    assert same(np.asarray(np.add.reduce(x, axis=1, keepdims=True)), wide.sum(axis=1, keepdims=True).astype(kind))
+    assert same(np.asarray(np.multiply.accumulate(x, 1)), np.multiply.accumulate(wide, 1).astype(kind))
+    assert np.average(x, weights=np.ones(x.shape)) == wide.mean(dtype=np.float64).astype(np.float32).astype(kind)
+    assert nd.ones((1000,)).astype("bfloat16").sum() == 1000
+    assert np.add.reduce(nd.ones((300,)).astype("bfloat16"), dtype=kind) == 256
 
 
 class Wants:

@@ -541,6 +541,22 @@ def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, pad
 
 
 @every_isa
+@pytest.mark.parametrize("channels", [24, 64, 128, 256, 512, 1024])
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(3, 1, 1), (3, 2, 1), (3, 1, 2), (5, 1, 1), (5, 2, 1), (7, 1, 1), (2, 3, 1), (3, 3, 1)])
+def test_d8_the_same_bits_wherever_arrays_are_said_to_lie(isa, channels, kernel, stride, dilation):
+    """D8: The bits do not depend on it."""
+    weights, bias = random((kernel, kernel, channels, 1), 1), random((channels,), 2)
+    for width, height in ((7, 7), (30, 6), (56, 9), (64, 5)):
+        values = random((1, height, width, channels), 3)
+        got = set()
+        for (count, amd), distance in product(MACHINES, range(4)):
+            with ways(count, amd, distance):
+                plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
+                got.add(plan(at_address(values, channels, 4, "end")).tobytes())
+        assert len(got) == 1
+
+
+@every_isa
 def test_d8_the_edge_of_the_last_level_cache(isa):
     """D8: at the edge of the last-level cache (more than a third of it, or than 6720 KiB) or in memory (more than two thirds, or than 35 MiB)."""
     plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)
@@ -726,7 +742,7 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("width", "channels"), [(64, 64), (63, 64), (128, 64), (62, 128), (56, 512), (60, 512)])
 def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width, channels):
-    """D10: beyond the second-level cache rows of `x` whose pixels share more than two sets (rows of a multiple of 4 KiB), 3x3 and a step of 2: the bits stay."""
+    """D10: beyond the second-level cache rows of `x` whose pixels share more than two sets (rows of a multiple of 4 KiB): the bits stay."""
     height = cpu.caches()[0] // (width * channels * 4)
     values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, channels), (3, 3, channels, 1), (channels,))))
     got = set()
