@@ -159,7 +159,9 @@ def codes(spec: npt.DTypeLike | BFloat16) -> DTypeCodes:
 
 
 def _why(name: object) -> str:
-    """Say what is wrong with types of less than a byte: `s4`, `int4`, `f4_e2m1`."""
+    """Say what is wrong with types of less than a byte: `s4`, `int4`, `f4_e2m1`; and with a number where a type should be: `zeros(2, 3)`."""
+    if isinstance(name, int):
+        return "; a shape is one tuple, as (2, 3)"
     return "; types below one byte are not addressable" if isinstance(name, str) and re.match(r"(s|u|f|int|uint|float)[1-7](_|$)", name) else ""
 
 
@@ -204,7 +206,9 @@ def by_libnd4j_flags(extra: int) -> DTypeCodes | None:
 def by_arm_compute(name: str) -> DTypeCodes:
     """Row of an `arm_compute::DataType` name."""
     if not isinstance(name, str) or name not in _BY_ARM:
-        raise DTypeError(f"no element type for arm_compute's {name!r}: it must be one of {', '.join(_BY_ARM)}")
+        known = _KNOWN.get(name) if isinstance(name, str | type | np.dtype) else None
+        why = f"; {known.name} is {known.arm_compute[0]} there" if known is not None and known.arm_compute else ""
+        raise DTypeError(f"no element type for arm_compute's {name!r}: it must be one of {', '.join(_BY_ARM)}{why}")
     return _BY_ARM[name]
 
 

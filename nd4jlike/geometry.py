@@ -339,9 +339,10 @@ def sides(padding: Any) -> Literal["same"] | Sides:
     """Read `padding` as ``"same"`` or ((top, bottom), (left, right))."""
     padding = padding.tolist() if isinstance(padding, np.ndarray) else padding
     if isinstance(padding, str) or padding is None:
-        if padding not in {"same", "valid"}:
+        name = str(padding).lower()  # TensorFlow writes them large
+        if name not in {"same", "valid"}:
             raise LayoutError(f"padding must be 'same', 'valid' or one of {_SIDES}: {padding!r}")
-        return "same" if padding == "same" else ((0, 0), (0, 0))
+        return "same" if name == "same" else ((0, 0), (0, 0))
     if isinstance(padding, (tuple, list)):
         pairs = [isinstance(side, (tuple, list)) for side in padding]
         if len(padding) != 2 or (any(pairs) and (not all(pairs) or any(len(side) != 2 for side in padding))):

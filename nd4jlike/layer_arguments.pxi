@@ -57,6 +57,8 @@ cdef object wrong_input(object given, object weights, object dtype, object asked
     else:
         takes = "int8 inputs, or int16 where zero points are 0" if weights == np.int8 else f"{dtype} inputs"
         takes += as_uint8(weights, given)
+        if getattr(weights, "kind", "f") == getattr(given, "kind", "f") == "f":
+            takes += "; astype() converts either"
     return DTypeError(f"input and weights must have element types that go together: input of {given}, weights of {weights}, which take {takes}")
 
 

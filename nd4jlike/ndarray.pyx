@@ -501,6 +501,24 @@ cdef class NdArray(_Operators):
         self.hand_out()
         return <uintptr_t> self.data()
 
+    @property
+    def ctypes(self):
+        """NumPy's object for C functions: ``x.ctypes.data``, ``x.ctypes.data_as(..)``, ``x.ctypes.shape``, ``x.ctypes.strides`` (bytes).
+
+        Raises
+        ------
+        UnsupportedLayoutError
+            For a blocked layout, whose blocks no strides describe: `data_ptr` is its address.
+
+        Examples
+        --------
+        >>> import nd4jlike as nd
+        >>> x = nd.create((2, 3), paddings=(0, 5))
+        >>> list(x.ctypes.strides), x.ctypes.data == x.data_ptr()
+        ([32, 4], True)
+        """
+        return self.to_numpy(False).ctypes
+
     def fill_padding(self, value, where="all"):
         """Write `value` to every padding cell: around the elements, and in the tail of blocks.
 
@@ -1391,7 +1409,8 @@ def _like(NdArray x not None, dtype, *, bint keep_fill=False, bint cleared=True)
 def _check_copy(copy):
     """Refuse what says neither whether to copy nor that it does not matter."""
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise LayoutError(f"copy is {copy!r}, it must be None or a bool")
+        hint = "; an element type is dtype=" if isinstance(copy, (type, np.dtype)) else ""
+        raise LayoutError(f"copy is {copy!r}, it must be None or a bool{hint}")
 
 
 def _unwritten(ShapeDescriptor descriptor not None):

@@ -160,7 +160,7 @@ def test_d2_asarray():
             nd.asarray(obj, copy=False, **kw)
     for make in (nd.asarray, nd.from_dlpack):
         for copy in ("no", 5):
-            with pytest.raises(LayoutError, match=f"copy is {copy!r}, it must be None or a bool"):
+            with pytest.raises(LayoutError, match=f"copy is {copy!r}, it must be None or a bool$"):
                 make(np.zeros(3), copy=copy)
 
 
@@ -268,6 +268,10 @@ def test_d2_numbers_become_their_type_one_by_one(make):
     for others in ([1.0, None], ["1"]):
         with pytest.raises(nd.DTypeError, match="no element type"):
             make(others, dtype="float32")
+    with pytest.raises(LayoutError, match=r"copy is <class 'numpy.float32'>, it must be None or a bool; an element type is dtype=$"):
+        nd.asarray([1, 2], np.float32)
+    with pytest.raises(nd.DTypeError, match=r"a shape is one tuple, as \(2, 3\)$"):
+        nd.zeros(2, 3)
 
 
 @pytest.mark.parametrize("layout", ["a", "A2a"])
@@ -826,7 +830,11 @@ def test_d13_the_address_of_the_first_element():
     assert whole[1, ::-1].data_ptr() == whole.data_ptr() + 5 * 4
     assert nd.zeros((0, 3)).data_ptr()
     kept = nd.asarray(np.frombuffer(bytes(8), np.int8))
-    assert kept.data_ptr() == np.asarray(kept).ctypes.data
+    assert kept.data_ptr() == np.asarray(kept).ctypes.data == kept.ctypes.data
+    x = nd.create((2, 3), dtype="int8", paddings=(0, 5))
+    assert (x.ctypes.data, list(x.ctypes.strides), x.buffer.shared) == (x.data_ptr(), [8, 1], True)
+    with pytest.raises(UnsupportedLayoutError, match="no view of the blocked layout"):
+        NdArray(ShapeDescriptor.from_tag((1, 17, 2, 2), "nChw8c")).ctypes  # noqa: B018
 
 
 def test_d13_every_way_out_is_seen():

@@ -822,6 +822,21 @@ def test_d9_bad_arguments_of_a_plan(change, error, words):
     assert words in str(caught.value)
 
 
+def test_d9_types_that_do_not_go_together():
+    """D9: A refused call says what, the rule and the values: of floats also what makes them go together."""
+    image, weights = np.ones((1, 5, 5, 4), np.float32), np.ones((3, 3, 4, 1))
+    with pytest.raises(nd.DTypeError, match=r"input of float32, weights of float64, which take float64 inputs; astype\(\) converts either$"):
+        nd.depthwise_conv2d(image, weights)
+    with pytest.raises(nd.DTypeError, match=r"input of int16, weights of float64, which take float64 inputs$"):
+        nd.depthwise_conv2d(image.astype(np.int16), weights)
+
+
+def test_d4_large_letters():
+    """D4: `"same"` is TensorFlow Lite's; `"valid"` is none; also in the large letters of TensorFlow."""
+    for name in ("same", "valid"):
+        assert nd.DepthwiseConv2d(GOOD["weights"], padding=name.upper()).padding == nd.DepthwiseConv2d(GOOD["weights"], padding=name).padding
+
+
 def test_d9_any_string_is_a_word():
     """D9: what keeps the rule is taken: strings of NumPy, and of enumerations."""
 

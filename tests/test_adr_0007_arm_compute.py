@@ -149,6 +149,8 @@ def test_d2_element_types_that_cannot_be_expressed_are_refused():
     """D2: or element type that the library cannot express is refused."""
     with pytest.raises(DTypeError, match="no data type for bool"):
         TensorInfo.from_descriptor(ShapeDescriptor("bool", "c", (3,)))
+    with pytest.raises(DTypeError, match=r"'float16': it must be one of F32, .*; float16 is F16 there"):
+        TensorInfo((2,), "float16")
     with pytest.raises(DTypeError, match="'F31'"):
         TensorInfo((3,), "F31")
 
