@@ -35,7 +35,7 @@ LESS = {"depthwise": [f"-fno-{what}" for what in (*COPIES, "ipa-cp-clone")]}
 LESS["reorder"] = [f"-fno-{what}" for what in COPIES if what != "unswitch-loops"]
 
 # Without partial redundancy elimination these are as fast (0.94 to 1.06, mean 1.00) and 4 KB smaller; that with VNNI loses 1 to 4 %.
-PLAIN = dict.fromkeys([("depthwise", "avx2"), ("depthwise", "avx512")], ["-fno-tree-pre"])
+PLAIN = {("depthwise", "avx2"): ["-fno-tree-pre"], ("depthwise", "avx512"): ["-fno-tree-pre"]}
 
 # Skylake to Cascade Lake decode a jump across 32 bytes anew each time (Intel's "JCC erratum"): short loops took up to 1.3 times as long where they lay so.
 GNU_ASSEMBLER = "clang" not in os.environ.get("CC", sysconfig.get_config_var("CC") or "clang")
@@ -83,7 +83,11 @@ def extension(module, flags=(), macros=()):
 extensions = [extension(f"nd4jlike.{module}", FAST_FLAGS if module in FAST else SMALL_FLAGS) for module in MODULES]
 isa_flags = ISA_FLAGS.get(MACHINE, {"baseline": ["-ffp-contract=off"]})
 extensions += [
-    extension(f"nd4jlike.kernels._{kernel}_{isa}", [*isa_flags[isa], *LESS.get(kernel, []), *PLAIN.get((kernel, isa), []), *PLACED.get((kernel, isa), [])], KERNEL_MACROS)
+    extension(
+        f"nd4jlike.kernels._{kernel}_{isa}",
+        [*isa_flags[isa], *LESS.get(kernel, []), *PLAIN.get((kernel, isa), []), *PLACED.get((kernel, isa), [])],
+        KERNEL_MACROS,
+    )
     for kernel, isas in KERNELS.items()
     for isa in isas
     if isa in isa_flags

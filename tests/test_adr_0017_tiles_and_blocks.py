@@ -374,7 +374,8 @@ def test_d7_the_same_bits_at_every_address(isa, side, dtype):
     leads = set()
     for (channels, pitch), kernel, stride, dilation, width in (
         ((128, 128), (3, 3), 1, 1, 9), ((131, 192), (3, 3), 2, 1, 9), ((144, 160), (5, 5), 1, 1, 9), ((257, 320), (3, 4), 1, 2, 9),
-        ((160, 160), (7, 1), 1, 1, 9), ((70, 80), (3, 3), 1, 1, 9), ((64, 64), (2, 3), 1, 2, 33), ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14)
+        ((160, 160), (7, 1), 1, 1, 9), ((70, 80), (3, 3), 1, 1, 9), ((64, 64), (2, 3), 1, 2, 33),
+        ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14), ((32, 32), (3, 3), 2, 1, 34), ((37, 48), (3, 3), 2, 1, 17), ((48, 48), (2, 3), 2, 1, 18),
     ):  # fmt: skip
         values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, width, channels), (*kernel, channels, 1), (channels,))))
         options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
@@ -410,7 +411,8 @@ def test_d7_explain_looks_at_the_address(isa):
 
 @every_isa
 @pytest.mark.parametrize(("kernel", "stride", "width", "aligned"), [
-    ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 9, False), ((3, 3), 2, 20, False), ((3, 4), 1, 9, False)])  # fmt: skip
+    ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 9, False),
+    ((3, 3), 2, 20, True), ((3, 3), 2, 14, False), ((3, 4), 1, 9, False)])  # fmt: skip
 def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
     """D7: four of 64 bytes, by filters of 2x2 to 3x3 without a step and more than 7 outputs in a row."""
     plan = nd.DepthwiseConv2d(random((*kernel, 64, 1), 2), stride=stride, isa=isa)
@@ -420,6 +422,19 @@ def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
         plan(x, at_address(np.zeros((1, -(-5 // stride), -(-width // stride), 64), np.float32), 64, skip, "start"))
         leads.add(lead_in(plan.explain()))
     assert (len(leads) > 1) == (aligned if LANES.get(isa, 16) == 16 else LANES[isa] == 8)
+
+
+@every_isa
+@pytest.mark.parametrize(("channels", "dtype", "stride", "aligned"), [
+    (32, "float32", 2, True), (24, "float32", 2, False), (32, "float32", 1, False), (32, "float32", 3, False), (32, "float16", 2, False)])  # fmt: skip
+def test_d7_two_vectors_by_steps_of_2(isa, channels, dtype, stride, aligned):
+    """D7: of float32 by steps of 2 two."""
+    plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2).astype(dtype), stride=stride, isa=isa)
+    leads = set()
+    for skip in (0, 4, 12):
+        plan(at_address(random((1, 5, 40, channels), skip).astype(dtype), channels, skip, "start"))
+        leads.add(lead_in(plan.explain()))
+    assert (len(leads) > 1) == (aligned and LANES.get(isa, 16) == 16)
 
 
 def test_d7_more_addresses_than_launches_are_kept():

@@ -284,6 +284,7 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
 cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
     cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded, parts, small = False
+    cdef Py_ssize_t run
     job.itemsize = item_bytes(problem.element)
     job.lanes = LANES // 2 if double else LANES
     job.channels = problem.channels * problem.multiplier
@@ -352,8 +353,14 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             problem.distance == IN_MEMORY and problem.element == FLOAT32 and not (problem.x_block or problem.y_block or job.spread)
             and job.down.phases == 1 and job.across.phases == 1
         )
+    # By steps of 2 the run of two pixels is that of two and three; but 9 rows that share sets have no room in 8 ways.
+    run = SPLIT_BYTES
+    if problem.element == FLOAT32 and job.across.step == 2 and job.across.taps == 3 and (
+        problem.sets > 0 and not problem.roomy and job.down.x % (problem.sets * lowest_bit(job.across.x)) != 0
+    ):
+        run = SPLIT_BYTES // 2
     job.split = (
-        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= SPLIT_BYTES and divide(job.across.outputs, job.across.phases) >= LARGE
+        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)
     )
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
@@ -447,9 +454,10 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     cdef int i
     if (
         VECTOR_BYTES == 64 and min(job.down.taps, job.across.taps) > 1 and job.down.taps * job.across.taps <= ALIGNED_PRODUCTS
-        and job.down.step == job.across.step == 1 and job.across.outputs > WIDE_TILE
+        and job.down.step == job.across.step < (TILE_STRIDES if problem.element == FLOAT32 else 2) and job.across.outputs > WIDE_TILE
     ):
-        least = ALIGNED_LINES
+        # By steps of 2 there is less to compute for what is loaded.
+        least = ALIGNED_LINES // job.across.step
     if VECTOR_BYTES == 32:
         # The first block and the last one would be calls of their own.
         if job.pixel:
