@@ -500,7 +500,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             if narrow != STAYS:
                 turn_image(problem)
                 problem.sets = sets_of(problem.x_strides[2] * source.itemsize)
-                launch.turned, turns = True, narrow == TURNS_IN_SCRATCH
+                launch.turned, turns = True, narrow == TURNS_IN_SCRATCH and not skims(problem, source.itemsize)
         if launch.turned:
             h, w = w, h
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize

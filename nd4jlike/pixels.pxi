@@ -28,7 +28,8 @@ cdef struct Planes:
     Py_ssize_t packed_bytes
     # Rows of an image and of its outputs; outputs of a section.
     Py_ssize_t height, out_height, outputs
-    # Rows of an image above the first window, from a window to the next, and of a window. A section of all outputs has the rows of the image, no others.
+    # Rows of an image above the first window, from a window to the next, and of a window. Sections that would have as many rows as the image, or more, have
+    # those of the image, no others: `whole`.
     Py_ssize_t pad, step, window
     bint whole
     # Bytes of a row of pixels, and of a section; what lies outside the image holds such bytes.
@@ -44,10 +45,14 @@ cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) n
 
 
 cdef bint skims(const Problem *problem, Py_ssize_t itemsize) noexcept:
-    """Whether so many of the rows that a section brings to scratch are not read that it is better not brought there."""
+    """Whether so many of the pixels that a section brings to scratch are not read that they are better not brought there."""
     cdef Py_ssize_t window = (problem.kernel_height - 1) * problem.dilation_height + 1
     cdef Py_ssize_t rows = min(problem.height, (min(problem.out_height, ROWS_TOGETHER) - 1) * problem.stride_height + window)
-    return rows > 4 * problem.kernel_height and <double> rows * problem.width * channels_together(problem, itemsize) * itemsize > SKIMMED_BYTES
+    cdef double brought = <double> rows * problem.width, columns = min(<double> problem.width, 2.0 * problem.out_width * problem.kernel_width)
+    cdef bint rarely = brought > 2 * columns * min(rows, ROWS_TOGETHER * problem.kernel_height)
+    # Halves may be widened to float32 beside.
+    brought *= channels_together(problem, itemsize) * (6 if problem.element == FLOAT16 or problem.element == BFLOAT16 else itemsize)
+    return rarely and brought > SKIMMED_BYTES
 
 
 cdef void lay_pixels(Layout *pixels, const Layout *layout, tuple axes, Py_ssize_t pitch) noexcept:
@@ -76,9 +81,12 @@ cdef void cut_sections(
     planes.outputs, planes.whole = problem.out_height, True
     if rows * planes.x_row + planes.outputs * planes.y_row > SECTION_BYTES:
         planes.outputs = (SECTION_BYTES - planes.window * planes.x_row) // (planes.step * planes.x_row + planes.y_row) // ROWS_TOGETHER * ROWS_TOGETHER
-        planes.outputs, planes.whole = min(max(planes.outputs, ROWS_TOGETHER), problem.out_height), False
-        rows = (planes.outputs - 1) * planes.step + planes.window
-        problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0
+        planes.outputs = min(max(planes.outputs, ROWS_TOGETHER), problem.out_height)
+        # What windows reach beside the image takes no more scratch than the image (ADR 0005, D25).
+        planes.whole = (planes.outputs - 1) * planes.step + planes.window >= rows
+        if not planes.whole:
+            rows = (planes.outputs - 1) * planes.step + planes.window
+            problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0
     planes.x_bytes = (rows * planes.x_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     planes.y_bytes = (planes.outputs * planes.y_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     problem.batch, problem.distance, problem.sets = 1, IN_CACHE, 0
@@ -142,7 +150,7 @@ cdef void run_part(
     cdef char *y
     cdef char *x_pixels
     cdef char *y_pixels
-    cdef Py_ssize_t count, reach, first, low, high, skipped = top if planes.whole else 0, have_first = 0, have_end = -1
+    cdef Py_ssize_t count, reach, first, low, high, skipped = 0, have_first = 0, have_end = -1
     if planes.one_by_one:
         source += (image * planes.x.strides[planes.image_axis] + channel * planes.x.strides[planes.channel_axis]) * planes.x.itemsize
         target += (image * planes.y.strides[planes.image_axis] + channel * planes.y.strides[planes.channel_axis]) * planes.y.itemsize
@@ -158,18 +166,19 @@ cdef void run_part(
         reach = planes.height if planes.whole else (count - 1) * planes.step + planes.window
         low = max(first, 0)
         high = max(low, min(planes.height, first + reach))
-        if low < have_end:
-            memmove(x + (low - first) * planes.x_row, x + (low - have_first) * planes.x_row, <size_t> ((min(have_end, high) - low) * planes.x_row))
-        else:
+        if low >= have_end:
             have_end = low
+        elif first > have_first:
+            memmove(x + (low - first) * planes.x_row, x + (low - have_first) * planes.x_row, <size_t> ((min(have_end, high) - low) * planes.x_row))
         memset(x, planes.outside, <size_t> (min(low - first, reach) * planes.x_row))
         move_rows(
             planes, &planes.x, source, &planes.x_pixels, x_pixels - first * planes.x_row, image, min(have_end, high), high, channel, problem.channels)
         memset(x + (high - first) * planes.x_row, planes.outside, <size_t> (max(0, first + reach - high) * planes.x_row))
         have_first, have_end = first, high
-        family.run(problem, x, y, y + planes.y_bytes, skipped, skipped + count)
+        skipped = top if planes.whole else 0
+        family.run(problem, x, y - skipped * planes.y_row, y + planes.y_bytes, skipped, skipped + count)
         move_rows(
-            planes, &planes.y_pixels, y_pixels - (top - skipped) * planes.y_row, &planes.y, target, image, top, top + count,
+            planes, &planes.y_pixels, y_pixels - top * planes.y_row, &planes.y, target, image, top, top + count,
             channel * problem.multiplier, problem.channels * problem.multiplier)
         top += count
 

@@ -1502,6 +1502,76 @@ def test_d25_planes_of_which_little_is_read(isa, kind, shape, how):
     assert np.array_equal(got[0], np.broadcast_to(want[..., None], got.shape[1:]))
 
 
+# Planes larger than a section in scratch: channels, image, filter, steps, dilation and padding of (rows, columns).
+NOT_WHOLE = (
+    (64, (60, 60), (3, 3), (1000, 1000), (1, 1), (1000, 1000)),
+    (64, (60, 60), (3, 3), (40, 7), (1, 1), (300, 5)),
+    (100, (30, 50), (8, 3), (1000, 50), (1, 1), (2000, 2000)),
+    (17, (1, 3000), (6, 5), (3000, 1000), (900, 2), (20000, 20000)),
+    (16, (2, 90000), (3, 2), (1, 40000), (1, 30000), (1, 0)),
+)
+
+
+@every_isa
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16"])
+@pytest.mark.parametrize(("channels", "size", "kernel", "stride", "dilation", "padding"), NOT_WHOLE, ids=[str(case[1]) for case in NOT_WHOLE])
+def test_d25_planes_of_several_sections(isa, kind, channels, size, kernel, stride, dilation, padding):
+    """D25: However large steps and padding are, what lies between takes no scratch: 16 MiB at most for a plane of few outputs, and the result is the same."""
+    rng = np.random.default_rng(7)
+    x, weights = rng.integers(0, 5, (1, *size, channels)), rng.integers(0, 5, (*kernel, channels, 1))
+    sides = tuple((both, both) for both in padding)
+    want = accumulate(x, weights, stride=stride, dilation=dilation, padding=sides)
+    element = FLOATS.get(kind, kind)
+    quantization = None if kind in FLOATS else nd.Quantization((1.0, 0), 1.0, None)
+    weights = weights.astype("int8" if kind == "int16" else element)
+    how = {"stride": stride, "dilation": dilation, "padding": sides, "data_format": "NCHW", "isa": isa, "dtype": kind, "quantization": quantization}
+    found = []
+    for threads in (1, 3):
+        plan = nd.DepthwiseConv2d(weights, threads=threads, **how)
+        out = np.zeros(want.transpose(0, 3, 1, 2).shape, element if kind in FLOATS else plan.output_dtype)
+        planes, out = (guarded_array(values, SIDES[threads == 1]) for values in (x.transpose(0, 3, 1, 2).astype(element), out))
+        found.append(np.asarray(plan(planes, out)))
+        scratch = next(line for line in plan.explain().splitlines() if "of scratch" in line)
+        assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+    assert found[0].tobytes() == found[1].tobytes()
+    assert np.array_equal(found[0].astype(float), np.asarray(want, element if kind in FLOATS else float).transpose(0, 3, 1, 2).astype(float))
+
+
+@every_isa
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16"])
+def test_d25_scratch_of_planes_of_few_outputs(isa, kind):
+    """D25: `explain()` says 16 MiB at most for a plane of few outputs."""
+    quantization = None if kind in FLOATS else nd.Quantization((1.0, 0), 1.0, None)
+    element = "int8" if kind == "int16" else FLOATS.get(kind, kind)
+    for shape, kernel, multiplier, stride, dilation in (
+        ((1, 1024, 82435, 8), (8, 8), 2, (15568, 2009), (1, 1)),
+        ((1, 64, 12, 300000), (3, 3), 1, (9, 150000), (1, 1)),
+        ((1, 64, 9000, 9000), (3, 3), 2, (8000, 8000), (1, 1)),
+        ((1, 33, 7, 60000), (3, 3), 1, (1, 20000), (2, 15000)),
+        ((1, 3, 50000, 50000), (2, 2), 1, (40000, 9000), (5000, 40000)),
+    ):
+        how = {"stride": stride, "dilation": dilation, "padding": "valid", "data_format": "NCHW", "quantization": quantization, "isa": isa, "dtype": kind}
+        plan = nd.DepthwiseConv2d(np.ones((*kernel, shape[1], multiplier), element), **how)
+        scratch = next(line for line in plan.explain(nd.ShapeDescriptor("float32", "c", shape).astype(kind)).splitlines() if "of scratch" in line)
+        assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20, shape
+
+
+@every_isa
+@pytest.mark.parametrize(("kind", "channels", "width", "height"), [("int8", 8, 3, 1_000_000), ("uint8", 3, 4, 2_000_000), ("float32", 1, 1, 5_000_000)])
+def test_d25_tall_images_of_a_few_columns(isa, kind, channels, width, height):
+    """D25: However large steps and padding are, what lies between the inputs of neighbouring outputs takes no scratch."""
+    stride, rng = height // 17, np.random.default_rng(7)
+    x = np.zeros((1, height, width, channels), kind)
+    rows = (np.arange(17)[:, None] * stride + np.arange(13)).ravel()
+    x[:, rows] = read = rng.integers(0, 5, (1, rows.size, width, channels))
+    weights = rng.integers(0, 5, (13, min(width, 3), channels, 1))
+    quantization = None if kind in FLOATS else nd.Quantization((1.0, 0), 1.0, None)
+    plan = nd.DepthwiseConv2d(weights.astype(kind), stride=(stride, 1), padding="valid", quantization=quantization, isa=isa)
+    assert np.array_equal(np.asarray(plan(x)), accumulate(read, weights, stride=(13, 1)))
+    scratch = next(line for line in plan.explain().splitlines() if "of scratch" in line)
+    assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+
+
 @every_isa
 @pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int16"])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
