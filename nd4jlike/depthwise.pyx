@@ -796,7 +796,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
             f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {shared}",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
-            f"inputs and outputs {DISTANCES[problem.distance]}",
+            # Of the call: that of a problem of planes is of a section.
+            f"inputs and outputs {DISTANCES[distance_of(x.layout.length * x.itemsize + y.layout.length * y.itemsize)]}",
         ]
 
 

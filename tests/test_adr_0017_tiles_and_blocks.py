@@ -583,6 +583,18 @@ def test_d8_the_edge_of_the_last_level_cache(isa):
         assert plan.explain(d).endswith(f"inputs and outputs {place}"), nbytes
 
 
+@every_isa
+@pytest.mark.parametrize("dtype", ["float64", "int8"])
+def test_d8_planes_in_memory(isa, dtype):
+    """D8: where inputs and outputs of a call lie, and `explain()` says so: in caches, or in memory: of planes too, whose sections stay in caches."""
+    quantization = nd.Quantization((1.0, 0), 1.0, None) if dtype == "int8" else None
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 64, 1), dtype), quantization=quantization, data_format="NCHW", isa=isa)
+    for side, place in ((1000, "in memory"), (10, "in caches")):
+        text = plan.explain(nd.ShapeDescriptor.from_tag((1, 64, side, side), "abcd", dtype))
+        assert "planes as pixels" in text
+        assert text.endswith(f"inputs and outputs {place}")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("side_by_side", [True, False])
 @pytest.mark.parametrize("channels", [4, 7, 8, 9])
