@@ -196,8 +196,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef _Launch _last
 
     def __cinit__(self, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
-                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None, dtype=None):
+                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None, dtype=None, **unknown):
         cdef const KernelTable *table
+        if unknown:  # Cython would name __cinit__
+            raise TypeError(f"DepthwiseConv2d() got an unexpected keyword argument {[*unknown][0]!r}")
         self.data_format = geometry.choice("data_format", data_format, tuple(geometry.AXES))
         self._axes = geometry.AXES[data_format]
         self.activation = geometry.choice("activation", activation, tuple(ACTIVATIONS))

@@ -837,6 +837,15 @@ def test_d4_large_letters():
         assert nd.DepthwiseConv2d(GOOD["weights"], padding=name.upper()).padding == nd.DepthwiseConv2d(GOOD["weights"], padding=name).padding
 
 
+def test_d9_unknown_options():
+    """D9: A refused call says what, the rule and the values."""
+    for name in ("algorithm", "strides"):
+        with pytest.raises(TypeError, match=rf"^DepthwiseConv2d\(\) got an unexpected keyword argument '{name}'$"):
+            nd.DepthwiseConv2d(**GOOD, **{name: 1})
+        with pytest.raises(TypeError, match=rf"^depthwise_conv2d\(\) got an unexpected keyword argument '{name}'$"):
+            nd.depthwise_conv2d(nd.ones((1, 3, 3, 4)), **GOOD, **{name: 1})
+
+
 def test_d9_any_string_is_a_word():
     """D9: what keeps the rule is taken: strings of NumPy, and of enumerations."""
 
