@@ -11,9 +11,12 @@ else, measured here on as many bytes. It needs a C compiler (cc); without, there
 
 import argparse
 import ctypes
+import importlib.util
+import itertools
 import json
 import math
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -115,21 +118,79 @@ def plot(rows, path):
     figure.savefig(path)
 
 
-def main():
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default=",".join(NETWORKS), help="of %(default)s")
+class Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message):
+        """Say what is wrong."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def names_of(known):
+    """Read names with commas, each of `known`."""
+
+    def read(text):
+        names = [name for name in text.split(",") if name]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(known)} are known: {', '.join(map(repr, unknown))}")
+        return names
+
+    return read
+
+
+def at_least_one(text):
+    """Read a count."""
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1: {text!r}")
+    return int(text)
+
+
+def writable(text):
+    """Read the name of a file that can be written; what is there stays until then."""
+    path = Path(text)
+    try:
+        is_new = not path.exists()
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"cannot be written: {error}") from error
+    return path
+
+
+def parsed():
+    """Read the arguments: all that can be wrong with them is said before anything is measured."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", type=names_of(NETWORKS), default=",".join(NETWORKS), help="of %(default)s")
     parser.add_argument("--layers", help="these instead, as nd4jlike bench takes them, with commas")
     parser.add_argument("--dtype", default="float32,int8", help="element types, with commas")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--peers", default=",".join(PEERS), help="of %(default)s")
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each contender")
-    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
-    parser.add_argument("--svg", metavar="FILE", help="a plot of the ratios (matplotlib)")
+    parser.add_argument("--threads", type=at_least_one, default=1)
+    parser.add_argument("--peers", type=names_of(PEERS), default=",".join(PEERS), help="of %(default)s")
+    parser.add_argument("--rounds", type=at_least_one, default=15, help="turns of each contender")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="everything that was measured")
+    parser.add_argument("--svg", type=writable, metavar="FILE", help="a plot of the ratios (matplotlib)")
     parser.add_argument("--check", action="store_true", help="one round: results compared, times meaningless")
     arguments = parser.parse_args()
-    texts = arguments.layers.split(",") if arguments.layers else dict.fromkeys(layer for name in arguments.networks.split(",") for layer in NETWORKS[name])
-    peers = [name for name in arguments.peers.split(",") if name]
+    arguments.layers = (
+        dict.fromkeys(layer for name in arguments.networks for layer in NETWORKS[name]) if arguments.layers is None else arguments.layers.split(",")
+    )
+    if not arguments.layers:
+        parser.error(f"argument --networks: at least one of {', '.join(NETWORKS)}")
+    if arguments.svg and importlib.util.find_spec("matplotlib") is None:
+        parser.error("argument --svg: matplotlib is not installed")
+    arguments.dtype = arguments.dtype.split(",")
+    try:
+        for dtype, text in itertools.product(arguments.dtype, arguments.layers):
+            bench.parse_layer(text, dtype, arguments.threads)
+    except nd.LayoutError as error:
+        parser.error(str(error))
+    return arguments
+
+
+def main():
+    """Print the table."""
+    arguments = parsed()
     try:
         with tempfile.TemporaryDirectory() as folder:
             bound = Bound(folder) if arguments.threads == 1 else None
@@ -137,16 +198,16 @@ def main():
         bound = None
         print(f"no bound: {error}", file=sys.stderr)
     rows, notes, left_out = [], {}, {}
-    for dtype in arguments.dtype.split(","):
+    for dtype in arguments.dtype:
         print(
             f"{dtype:18}{'us':>10}{'GFLOP/s':>9}{'GB/s':>8}"
             + f"{'% bound':>11}" * (bound is not None)
             + f"  {'best peer':12}{'us':>10}{'ratio':>8}{'dense':>8}"
             + f"{'tflite':>8}" * (dtype != "float32")
-            + f"{'micro':>8}" * ("tflite-micro" in peers)
+            + f"{'micro':>8}" * ("tflite-micro" in arguments.peers)
         )
-        for text in texts:
-            result = bench.measure(bench.parse_layer(text, dtype, arguments.threads), peers, 1 if arguments.check else arguments.rounds)
+        for text in arguments.layers:
+            result = bench.measure(bench.parse_layer(text, dtype, arguments.threads), arguments.peers, 1 if arguments.check else arguments.rounds)
             line, found = row(text, result, bound)
             print(line, flush=True)
             rows.append(found)
@@ -166,7 +227,7 @@ def main():
             "numpy": np.__version__,
             "python": platform.python_version(),
         }
-        Path(arguments.json).write_text(json.dumps({"conditions": conditions, "contenders": notes, "layers": rows}, indent=1))
+        arguments.json.write_text(json.dumps({"conditions": conditions, "contenders": notes, "layers": rows}, indent=1))
     if arguments.svg:
         plot(rows, arguments.svg)
 

@@ -200,7 +200,7 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     Raises
     ------
     LayoutError
-        For an unknown peer.
+        For an unknown peer, and for less than one round.
     Nd4jLikeError
         Where our own result is wrong.
 
@@ -214,6 +214,8 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     unknown = [name for name in peers if name not in PEERS]
     if unknown:
         raise LayoutError(f"peers are {', '.join(PEERS)}: {', '.join(unknown)}")
+    if rounds < 1:
+        raise LayoutError(f"rounds must be at least 1: {rounds}")
     result = LayerResult(case)
     expected = case.expected()
     rounding: Literal["tflite", "xnnpack"] = "tflite" if case.dtype == "int16" else "xnnpack"  # which has no int16

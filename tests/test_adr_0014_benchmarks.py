@@ -185,6 +185,68 @@ def test_d6_networks():
     assert done.stdout.count("4x6x5:k5:s2") == 2
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--networks", "resnet", "argument --networks: mobilenet_v1, "),
+        ("--networks", "", "argument --networks: at least one of mobilenet_v1, "),
+        ("--networks", "other,resnet", "are known: 'resnet'"),
+        ("--layers", "", "a layer is"),
+        ("--layers", "3x3x8,foo", "a layer is"),
+        ("--layers", "14x14x0", "every extent of a layer is at least 1"),
+        ("--dtype", "float32,float33", "the element type of a layer is one of float32, int8, uint8, int16: 'float33'"),
+        ("--dtype", "", "the element type of a layer is one of"),
+        ("--peers", "torch,foo", "are known: 'foo'"),
+        ("--threads", "0", "argument --threads: must be an integer of at least 1: '0'"),
+        ("--threads", "two", "argument --threads: must be an integer of at least 1: 'two'"),
+        ("--rounds", "0", "argument --rounds: must be an integer of at least 1: '0'"),
+        ("--json", "{folder}/none/x.json", "argument --json: cannot be written: [Errno 2]"),
+        ("--svg", "{folder}/none/x.svg", "argument --svg: cannot be written: [Errno 2]"),
+        ("--json", "{folder}", "argument --json: cannot be written: [Errno 21]"),
+    ],
+)
+def test_d2_the_script_refuses_before_it_measures(monkeypatch, capsys, tmp_path, option, value, words):
+    """D2: Contenders take turns in one process, once all arguments are understood: a bad one is one line and status 2, and nothing was measured."""
+    module = script()
+    monkeypatch.setattr(bench, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(module, "Bound", lambda _: pytest.fail("measured"))
+    monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--peers", "", "--layers", "3x3x8"][: 3 if option == "--networks" else 5])
+    sys.argv += [option, value.format(folder=tmp_path)]
+    with pytest.raises(SystemExit) as raised:
+        module.main()
+    assert raised.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("bench_depthwise.py: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_d2_the_script_keeps_files_until_it_has_measured(monkeypatch, capsys, tmp_path):
+    """D2: Contenders take turns: what a file holds stays until all had theirs, and where one is refused no file is made."""
+    module, known, new = script(), tmp_path / "known.json", tmp_path / "new.json"
+    known.write_text("of before")
+    for path in (known, new):
+        monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--peers", "", "--json", str(path), "--layers", "foo"])
+        with pytest.raises(SystemExit):
+            module.main()
+    assert known.read_text() == "of before"
+    assert not new.exists()
+    measure = bench.measure
+    monkeypatch.setattr(bench, "measure", lambda *given: [measure(*given), known.read_text() == "of before" or pytest.fail("truncated")][0])
+    monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--check", "--threads", "2", "--peers", "", "--layers", "3x3x8", "--json", str(known)])
+    module.main()
+    assert [layer["layer"] for layer in json.loads(known.read_text())["layers"]] == ["3x3x8"] * 2
+    assert "3x3x8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rounds", [0, -1])
+def test_d2_no_round_has_no_median(rounds):
+    """D2: a figure is the median over the rounds."""
+    with pytest.raises(nd.LayoutError, match=f"rounds must be at least 1: {rounds}"):
+        bench.measure(Case((1, 4, 5, 4)), (), rounds)
+
+
 @pytest.mark.parametrize("text", ["", "3x3", "3x3x8:q2", "3x3x8:k", "3x3x8:m2x2", "3x3x8k3", "0x3x8", "3x3x8:s0", f"3x3x8:k{5000 * '9'}", f"3x3x{5000 * '9'}"])
 def test_d2_layers_that_nobody_can_read(text):
     """D2: Contenders take turns on a layer that was understood; other texts are refused."""
