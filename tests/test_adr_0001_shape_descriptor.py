@@ -974,6 +974,13 @@ def test_d23_empty(order, shape, strides):
         assert d.is_contiguous
 
 
+def test_d23_a_scalar_is_not_empty():
+    """D23: Empty shapes have length 0: a shape without axes is no such one, but a scalar."""
+    for shape in ((), (0,), (1,), (1, 1), (2, 3)):
+        d = ShapeDescriptor("float32", "c", shape)
+        assert (d.is_scalar, d.is_empty, d.length) == (shape == (), 0 in shape, math.prod(shape)), shape
+
+
 def test_d2_axes_of_one_element_may_count_or_not():
     """D2: `validate()` reports `INCORRECT_EWS` else: beside axes of one element libnd4j stores 0 or the stride, and both are accepted."""
     for shape, strides, accepted in (((1, 3), (7, 2), {0, 2}), ((3, 1), (4, 1), {0, 4}), ((3, 1), (1, 1), {1}), ((1, 1, 4), (4, 4, 1), {1})):

@@ -969,6 +969,23 @@ def test_d10_halo_is_what_the_windows_reach():
     assert [found[case] for case in ((3, 1), (4, 2), (5, 3), (3, 2), (4, 3))] == [False, False, False, True, True]
 
 
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("side", range(4))
+def test_d10_no_halo_of_more_than_two_windows(side, data_format):
+    """D10: it has what the windows reach on each side, no more, unless that is more than two windows; else none."""
+    shape = (2, 15, 18, 16) if data_format == "NHWC" else (2, 16, 15, 18)
+    h, w = (1, 2) if data_format == "NHWC" else (2, 3)
+    for more in (0, 3):
+        # Rows are 4 taps at distances of 2, columns 4 side by side: windows of 7 and 4 that end with the padding.
+        sides = [0, 1, 0, 1]
+        sides[side] = (14, 13, 8, 7)[side] + more
+        sides[side ^ 1] += -(shape[h if side < 2 else w] + sum(sides[side & 2 : (side & 2) + 2]) - (7 if side < 2 else 4)) % 3
+        padding = ((sides[0], sides[1]), (sides[2], sides[3]))
+        how = {"stride": 3, "dilation": (2, 1), "padding": padding, "data_format": data_format, "isa": "baseline"}
+        d = nd.DepthwiseConv2d(np.ones((4, 4, 16, 1)), **how).input_descriptor(shape)
+        assert any(d.paddings[axis] for axis in (h, w)) == (more == 0), (padding, d)
+
+
 def test_d10_a_logical_nchw_input_lies_channels_last():
     """D10: `input_descriptor` has channels fastest."""
     values, weights = random((2, 16, 5, 6), 1), random((3, 3, 16, 1), 2)
@@ -1138,6 +1155,44 @@ def test_d14_more_layouts_than_the_plan_remembers():
         for height in range(1, 90):
             x = random((1, height, 2, 3), height)
             assert_close(plan(x), x, weights, padding=explicit("same", (height, 2), (3, 1), (1, 1), (1, 1)))
+
+
+def test_d14_what_the_plan_remembers_has_an_end(monkeypatch):
+    """D14: checks of a pair of layouts are made when that pair is first seen, and later calls reuse them: of 64 pairs, then it begins anew."""
+    walks = []
+    over = geometry.Window.over
+    monkeypatch.setattr(geometry.Window, "over", lambda self, size: walks.append(size) or over(self, size))
+    plan = nd.DepthwiseConv2d(random((3, 1, 3, 1), 1))
+    for last, anew in ((64, False), (65, True)):
+        for height in range(1, last + 1):
+            plan(np.ones((1, height, 2, 3), np.float32), np.empty((1, height, 2, 3), np.float32))
+        walks.clear()
+        plan(np.ones((1, 2, 2, 3), np.float32), np.empty((1, 2, 2, 3), np.float32))
+        assert bool(walks) == anew
+
+
+@every_isa
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_d14_arrays_whose_halos_alone_differ(isa, kind):
+    """D14: when that pair is first seen, and later calls reuse them: a pair with another halo, or one elsewhere, is another pair."""
+    values, weights = random((1, 4, 5, 3), 1).astype(kind), random((3, WIDE, 3, 1), 2).astype(kind)
+    options = {"padding": ((2, 2), (1, WIDE)), "isa": isa}
+    want = np.asarray(nd.DepthwiseConv2d(weights, **options)(values))
+    plan, read = nd.DepthwiseConv2d(weights, **options), set()
+    # Rows are outermost: strides tell nothing about the halo above and below.
+    layouts = [nd.ShapeDescriptor.from_tag(values.shape, "bacd", kind, (0, rows, WIDE + 2, 0), (0, above, left, 0))
+               for rows, above in ((4, 2), (4, 0), (4, 4), (2, 2), (2, 0)) for left in (1, 0, 2)]  # fmt: skip
+    for pair in itertools.permutations(layouts, 2):
+        for d in pair:
+            # Padding of zeros with other numbers around it.
+            memory = np.full(2000 + d.allocLength() + 2000, 1e30, kind)
+            x = nd.NdArray(d, memory[2000:-2000])
+            x.fill_padding(0)
+            x[...] = values
+            out = np.empty_like(want)
+            assert np.allclose(plan(x, out), want, atol=1e-4), pair
+            read.add(next(line for line in plan.explain().splitlines() if line.startswith("halo")))
+    assert len(read) == len(layouts)
 
 
 @every_isa
@@ -1374,12 +1429,14 @@ def test_d22_single_calls_are_remembered():
         for call in calls:
             call()
         assert sum(all(plan is not other for other in before) for plan in living_plans()) == min(16, len(set(calls)))
-    del before
-    count = len(living_plans())
-    nd.depthwise_conv2d(np.ones((1, 2, 2, 65537), np.float32), np.ones((1, 1, 65537, 1), np.float32))
+    for count, kept in ((65536, 1), (65537, 0)):
+        before = living_plans()
+        nd.depthwise_conv2d(np.ones((1, 2, 2, count), np.float32), np.ones((1, 1, count, 1), np.float32))
+        assert sum(all(plan is not other for other in before) for plan in living_plans()) == kept
+    before = living_plans()
     nd.depthwise_conv2d(x, weights[:, ::-1])
     nd.depthwise_conv2d(x.astype(np.float64), weights.tolist())
-    assert len(living_plans()) == count
+    assert all(any(plan is other for other in before) for plan in living_plans())
 
 
 def test_d22_what_changed_is_seen(monkeypatch):

@@ -762,6 +762,19 @@ def test_d10_overlap(tag):
     assert same(flat.to_numpy(), 2 * numbered((17,)))
 
 
+@pytest.mark.parametrize(("shape", "tag"), [((10,), "A8a"), ((19,), "A4a"), ((3, 17), "aB8b")])
+def test_d10_overlap_across_blocks(shape, tag):
+    """D10: overlapping ones are computed as if there were a copy: what one block writes is not read by another."""
+    for ufunc in (np.add, np.multiply, np.subtract):
+        x = NdArray(ShapeDescriptor.from_tag(shape, tag))
+        x[...] = values = numbered(x.shape)
+        cells = np.asarray(x.exploded()).reshape(-1)
+        backwards = cells[x.size - 1 :: -1].reshape(shape)
+        want = ufunc(values, backwards.copy())
+        assert ufunc(x, backwards, out=x) is x
+        assert same(x.to_numpy(), want)
+
+
 @given(st.one_of(padded_descriptors(FLOATS), tagged_descriptors(FLOATS)), st.sampled_from(("nan", "huge")))
 def test_d11_dirty_padding(d, dirt):
     """D11: dirty padding reaches no result and raises no floating-point warning."""

@@ -129,6 +129,24 @@ def test_d3_bytes_take_less_time(isa):
         assert f"threads   {parts} of 4, {size} rows" in plan.explain(np.zeros((1, size, size, 32), np.int8))
 
 
+@pytest.mark.parametrize("isa", dispatch.available())
+def test_d3_bytes_of_planes_take_longer(isa):
+    """D3: (multiply-adds of bytes count two fifths; `bytes / 15 ns` of planes computed as pixels)."""
+    lanes, found = {"baseline": 4, "avx2": 8}.get(isa, 16), set()
+    sums = nd.Quantization((0.1, 0), 0.1, (0.1, 0))
+    for dtype, work in (("float64", lambda products: products // (3 * (lanes // 2))), ("int8", lambda products: products // (3 * lanes) * 2 // 5)):
+        plan = nd.DepthwiseConv2d(np.ones((1, 1, 16, 1), dtype), quantization=sums if dtype == "int8" else None, data_format="NCHW", threads=6, isa=isa)
+        for height in (50, 200, 400, 800, 1600):
+            elements = 16 * height * 20
+            text = plan.explain(np.zeros((1, 16, height, 20), dtype))
+            assert "planes as pixels" in text
+            together = int(text.partition("apart, ")[2].partition(" rows")[0])
+            parts = max(1, min(6, height // together, (work(elements) + 2 * elements * np.dtype(dtype).itemsize // 15) // 20000))
+            assert f"threads   {parts} of 6, {height} rows\n" in text
+            found.add(parts)
+    assert len(found) > 2
+
+
 def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)
