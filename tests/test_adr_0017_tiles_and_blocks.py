@@ -375,7 +375,8 @@ def test_d7_the_same_bits_at_every_address(isa, side, dtype):
     for (channels, pitch), kernel, stride, dilation, width in (
         ((128, 128), (3, 3), 1, 1, 9), ((131, 192), (3, 3), 2, 1, 9), ((144, 160), (5, 5), 1, 1, 9), ((257, 320), (3, 4), 1, 2, 9),
         ((160, 160), (7, 1), 1, 1, 9), ((70, 80), (3, 3), 1, 1, 9), ((64, 64), (2, 3), 1, 2, 33),
-        ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14), ((32, 32), (3, 3), 2, 1, 34), ((37, 48), (3, 3), 2, 1, 17), ((48, 48), (2, 3), 2, 1, 18),
+        ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14),
+        ((32, 32), (3, 3), 2, 1, 34), ((37, 48), (3, 3), 2, 1, 17), ((48, 48), (2, 3), 2, 1, 18),
     ):  # fmt: skip
         values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, width, channels), (*kernel, channels, 1), (channels,))))
         options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
