@@ -99,14 +99,25 @@ def test_d28_quantized(operator, per_channel, bias, how):
 
 def between(**changes):
     """Make a QDQ model that is bent in one way."""
-    model = conv("int8", operator="QDQ", zero_points=(3, 5, -7))
-    by = {node.op_type: node for node in model.nodes}
-    if "bias" in changes:  # a float bias
-        model.constant("b float", np.ones(3, "float32"))
-        by["Conv"].input[2] = "b float"
+    model = conv("int8", operator="QDQ", zero_points=(3, 0 if "types" in changes else 5, -7))
+    if "bias" in changes:  # neither floats nor int32
+        model.constant("b bytes", np.ones(3, "int8"))
+        next(node for node in model.nodes if "b" in node.input).input[0] = "b bytes"
+        del next(node for node in model.nodes if "b bytes" in node.input).input[2]
+    if "bias_zero" in changes:
+        model.constants = [tensor for tensor in model.constants if tensor.name != "b_zero"]
+        model.constant("b_zero", np.array([0, 1, 0], "int32"))
+    if "types" in changes:
+        model.constants = [tensor for tensor in model.constants if tensor.name != "y_zero"]
+        model.constant("y_zero", np.uint8(7))
+        model.outputs[:] = []
+        model.output("y", "uint8")
+    if "zero_points" in changes:
+        model.constants = [tensor for tensor in model.constants if tensor.name != "w_zero"]
+        model.constant("w_zero", np.array([4, 5, 6], "int8"))
     if "bias_scale" in changes:
         model.constants = [tensor for tensor in model.constants if tensor.name != "b_scale"]
-        model.constant("b_scale", np.full(3, 0.5, "float32"))
+        model.constant("b_scale", np.float32(0.05) * stored(conv("int8"), "w_scale") * np.float32([1, 1.01, 1]))
     if "scale" in changes:  # what the input is scaled by is computed
         model.constants = [tensor for tensor in model.constants if tensor.name != "x_scale"]
         model.input("x_scale", "float32", ())
@@ -121,14 +132,112 @@ def between(**changes):
     return model
 
 
-@pytest.mark.parametrize("change", ["bias", "bias_scale", "scale", "reader", "output", "float"])
+CONSTANT = "scales and zero points must be constants of the file"
+NOT_INTEGER = {
+    "bias": r"its bias \(b real\) must be an int32 with zero point 0 and constant scales, or floats",
+    "bias_zero": r"its bias \(b real\) must be an int32 with zero point 0",
+    "bias_scale": r"the scales of its bias \(b real\) are not those of input times weights",
+    "scale": CONSTANT,
+    "reader": "its result is read elsewhere, too, before it is quantized",
+    "output": "its result is read elsewhere, too",
+    "types": "input int8, output uint8; one element type for both",
+    "zero_point": "int8 weights with zero point 5 for int8 inputs; int8 with zero point 0",
+    "zero_points": "weights have one zero point here, these have several",
+}
+
+
+@pytest.mark.parametrize("change", [*NOT_INTEGER, "float"])
 def test_d28_a_float_conv_between(change):
-    """D28: where that cannot be, it is a float Conv on dequantized weights."""
-    model = between(**{change: True})
+    """D28, D35: where that cannot be, it is a float Conv on dequantized weights; `DepthwiseLayer.not_integer` says why, of all other layers it is None."""
+    model = between(**({} if change == "zero_point" else {change: True}))
     layer = layer_of(model)
     assert (layer.operator, layer.dtype, layer.input, layer.output) == ("Conv", "float32", "x real", "y real")
-    w, scales = stored(model, "w"), stored(model, "w_scale")
-    assert np.array_equal(layer.weights[:, :, 1, 0], (w[1, 0].astype("float32") - 5) * scales[1])
+    w, scales, zero = stored(model, "w"), stored(model, "w_scale"), stored(model, "w_zero")
+    assert np.array_equal(layer.weights[:, :, 1, 0], (w[1, 0].astype("float32") - zero[1]) * scales[1])
+    if change == "float":
+        assert layer.not_integer is None
+    else:
+        assert re.search(NOT_INTEGER[change], layer.not_integer), layer.not_integer
+
+
+@pytest.mark.parametrize(("dtype", "weights_dtype"), [("int16", "int16"), ("int16", "int8"), ("uint16", "uint8"), ("int8", "uint8")])
+def test_d28_types_between(dtype, weights_dtype):
+    """D28: where that cannot be, it is a float Conv on dequantized weights: of 16-bit activations, and of int8 beside uint8."""
+    model = conv(dtype, operator="QDQ", weights_dtype=weights_dtype, zero_points=(3, 0, 7))
+    layer = layer_of(model)
+    assert (layer.operator, layer.dtype, layer.quantization) == ("Conv", "float32", None)
+    assert np.array_equal(layer.weights[:, :, 2, 0], stored(model, "w")[2, 0].astype("float32") * stored(model, "w_scale")[2])
+    assert re.match(f"input {dtype}, weights {weights_dtype}" if "16" in dtype else f"{weights_dtype} weights", layer.not_integer)
+
+
+@pytest.mark.parametrize("axis", [2, 3, -1])
+def test_d28_scales_along_another_axis(axis):
+    """D28: where that cannot be, it is a float Conv on dequantized weights: with scales along the kernel, which has as many rows as there are channels."""
+    model = with_axis(axis)
+    layer = layer_of(model)
+    scales = stored(model, "w_scale").reshape([3 if i == axis % 4 else 1 for i in range(4)])
+    assert np.array_equal(layer.weights[..., 0].transpose(2, 0, 1), (stored(model, "w").astype("float32") * scales)[:, 0])
+    assert layer.not_integer == f"its weights have scales along axis {axis}; along axis 0, or one, are computed in integers here"
+
+
+def test_d35_weights_of_floats():
+    """D35: `DepthwiseLayer.not_integer` says why: weights that nobody quantized."""
+    model = conv("int8", operator="QDQ")
+    model.nodes = [node for node in model.nodes if node.output[0] != "w real"]
+    model.constant("w real", np.ones((3, 1, 3, 3), "float32"))
+    assert layer_of(model).not_integer == "its weights (w real) are floats in the file"
+
+
+def test_d35_no_reason():
+    """D35: of all other layers it is None: quantized ones, and Convs whose results are not quantized or whose inputs never were."""
+    model = conv()
+    model.node("QuantizeLinear", ["y", model.constant("scale", np.float32(1)), model.constant("zero", np.int8(0))], ["z"])
+    for other in (conv(), conv("int8"), conv("int8", operator="QDQ"), clamped("Sigmoid"), model):
+        assert layer_of(other).not_integer is None
+
+
+def with_float_bias(bias, x_scale, w_scale, dtype="int8", **options):
+    """Make a QDQ model whose bias nobody quantized."""
+    bias = np.asarray(bias, "float32")
+    model = conv(dtype, (1, bias.size, 9, 8), operator="QDQ", bias=False, zero_points=(3, 0, 7), **options)
+    model.constants = [tensor for tensor in model.constants if tensor.name not in ("x_scale", "w_scale", "w_zero", "x_zero")]
+    for name, scale, kind in (("x", x_scale, dtype), ("w", w_scale, options.get("weights_dtype", dtype))):
+        model.constant(f"{name}_scale", np.asarray(scale, "float32"))
+        model.constant(f"{name}_zero", np.full(np.shape(scale), 3 if name == "x" else 0, kind))
+    next(node for node in model.nodes if node.op_type == "Conv").input.append(model.constant("b float", bias))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("bias", "x_scale", "w_scale", "whole"),
+    [
+        ([0.5, 1.5, 2.5, -0.5, -1.5, 1e9, -(2.0**31)], 1, 1, [0, 2, 2, 0, -2, 10**9, -(2**31)]),
+        ([0.5, 0.5, -0.75], 0.5, [1, 0.25, 0.5], [1, 4, -3]),
+        # The exact quotients are below 1.5 and 33.5; so is the second over the product as float32 has it, before it is rounded itself.
+        ([0.045, 1.005], 0.1, 0.3, [2, 34]),
+    ],
+)
+def test_d34_float_bias(bias, x_scale, w_scale, whole):
+    """D34: a bias of floats is int32 as onnxruntime makes it: `bias / (input * weights)`, each operation in float32, rounded half to even."""
+    layer = layer_of(with_float_bias(bias, x_scale, w_scale))
+    assert (layer.operator, layer.bias.dtype, layer.bias.tolist()) == ("QDQ", np.int32, whole)
+
+
+@pytest.mark.parametrize(
+    ("bias", "x_scale", "w_scale", "reason"),
+    [
+        ([0, 2.0**31], 1, 1, "in steps of input scale * weight scale is beyond int32"),
+        ([0, np.nan], 1, 1, "is beyond int32"),
+        ([0, 1], [1], 1, "the scale of its input has one axis and that of its weights none"),
+        ([0, 1], [1], [1], None),
+        ([0, 1], [1], [1, 2], None),
+    ],
+)
+def test_d34_float_bias_of_floats(bias, x_scale, w_scale, reason):
+    """D34: where it leaves int32, or onnxruntime makes none, the layer is a float Conv."""
+    layer = layer_of(with_float_bias(bias, x_scale, w_scale))
+    assert layer.operator == ("Conv" if reason else "QDQ")
+    assert reason is None or reason in layer.not_integer
 
 
 def clamped(operator, bounds=(), zero_point=-128, scale=6 / 255):
@@ -252,7 +361,7 @@ def test_d28_zero_points_left_out():
     layer = layer_of(without_zero_points(conv("uint8", operator="QDQ", weights_dtype="int8", **zero), "x", "w", "y real"))
     assert (layer.dtype, layer.quantization.input[1], layer.quantization.output[1], layer.quantization.weights_zero_point) == ("uint8", 0, 0, 128)
     mixed = without_zero_points(conv("int8", operator="QDQ", **zero), "y real")
-    assert "input int8, output uint8" in read(mixed).skipped[0]
+    assert "input int8, output uint8" in layer_of(mixed).not_integer
     # Nobody tells the type of what an unknown operator makes: no quantized layer, a float one.
     model = without_zero_points(conv("int8", operator="QDQ", **zero), "x")
     next(node for node in model.nodes if node.input[0] == "x").input[0] = "made"
@@ -297,12 +406,12 @@ def test_d29_dequantized_floats_of_a_byte():
 
 
 @pytest.mark.parametrize("scale", [0, np.inf])
-def test_d31_scales_that_are_none(scale):
-    """D31: skipped, with the reason and without a warning: weights that the model quantizes by a scale that is none."""
+def test_d35_scales_that_are_none(scale):
+    """D35: `DepthwiseLayer.not_integer` says why, without a warning: weights that the model quantizes by a scale that is none."""
     model = quantizing(conv("int8", operator="QDQ", per_channel=False, bias=False), np.int8(0))
     model.constants = [tensor for tensor in model.constants if tensor.name != "w_scale"]
     model.constant("w_scale", np.float32(scale))
-    assert "finite and positive" in read(model).skipped[0]
+    assert "weight scales must be finite and positive" in layer_of(model).not_integer
 
 
 def test_d29_constants_of_numbers():

@@ -104,6 +104,69 @@ def test_d16_uint8_layers(geometry, weights_dtype, zero_point, operator, tmp_pat
     assert report.bit_exact is report.passed is True, report.verdict
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize(("dtype", "weights_dtype"), [("int8", "int8"), ("uint8", "uint8"), ("uint8", "int8")])
+@pytest.mark.parametrize("seed", range(4))
+def test_d16_float_bias(dtype, weights_dtype, per_channel, seed, tmp_path):
+    """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`, those that it makes of patterns with a bias of floats too."""
+    random = np.random.default_rng(seed)
+    zero_points = (3 if dtype == "int8" else 131, 0 if weights_dtype == "int8" else 125, 7 if dtype == "int8" else 120)
+    options = {"weights_dtype": weights_dtype, "per_channel": per_channel, "zero_points": zero_points, "seed": seed}
+    model = conv(dtype, (1, 17, 9, 8), operator="QDQ", bias=False, **options)
+    scales = next(tiny_onnx.onnx().numpy_helper.to_array(tensor) for tensor in model.constants if tensor.name == "w_scale")
+    steps = random.integers(-3000, 3000, 17) + (0.5 if seed % 2 else random.uniform(-1, 1, 17))  # ties, or anything
+    bias = model.constant("b float", (steps * np.float32(0.05) * scales).astype("float32"))
+    next(node for node in model.nodes if node.op_type == "Conv").input.append(bias)
+    path = model.save(tmp_path)
+    report = verify(path, runs=1)
+    assert report.bit_exact is report.passed is True, report.verdict
+    # The whole model, in which onnxruntime makes the bias, has the same bits.
+    (layer,) = depthwise_layers(path)
+    x = random.integers(0, 256, (1, 17, 9, 8)).astype("uint8").view(dtype)
+    whole = interpreters.OnnxRuntime(path.read_bytes(), 0, precise=dtype != weights_dtype)
+    whole.run([x])
+    assert np.array_equal(whole.output(), layer.plan(rounding="xnnpack")(x).to_numpy())
+    assert len(np.unique(whole.output())) > 50
+
+
+def newer(path):
+    """Make a file one of operators that know 16 bits; its path."""
+    model = tiny_onnx.onnx().load(path)
+    model.opset_import[0].version, model.ir_version = 21, 10
+    tiny_onnx.onnx().save(model, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"zero_points": (3, 5, 7)}, "int8 weights with zero point 5 for int8 inputs; int8 with zero point 0 are computed here"),
+        ({"weights_dtype": "uint8", "zero_points": (3, 9, 7)}, "uint8 weights with zero point 9 for int8 inputs; int8 with zero point 0 are computed here"),
+        ({"dtype": "int16", "weights_dtype": "int8"}, "input int16, weights int8, output int16; int8 and uint8 are read"),
+    ],
+)
+def test_d26_not_an_integer_layer(options, reason, tmp_path, capsys):
+    """D26: a Conv between DequantizeLinear and QuantizeLinear that is compared as one of floats is named with the reason in its row, and in a line."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    model = conv(**{"dtype": "int8", "zero_points": (3, 0, 7), "operator": "QDQ", **options})
+    path = newer(model.save(tmp_path))
+    (row,) = verify(path, runs=1).layers
+    assert (row.dtype, row.mismatches, row.not_integer) == ("float32", 0, reason)
+    assert cli.main(["verify", str(path), "--runs", "1"]) == 0
+    assert f"layer 0/{row.index} {row.name}: not an integer layer: {reason}" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["verify", str(path), "--runs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["layers"][0]["not_integer"] == reason
+
+
+def test_d26_integer_layers(tmp_path, capsys):
+    """D26: of other layers there is no reason, and no line."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    path = conv("int8", operator="QDQ").save(tmp_path)
+    assert verify(path, runs=1).layers[0].not_integer is None
+    assert cli.main(["verify", str(path), "--runs", "1"]) == 0
+    assert "not an integer" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("operator", ["QLinearConv", "QDQ"])
 def test_d16_many_outputs(operator, tmp_path):
     """D16: onnxruntime's integer convolutions have the bits of `rounding="xnnpack"`; those of `"tflite"` would not do."""

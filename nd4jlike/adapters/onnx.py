@@ -27,6 +27,7 @@ Sides = tuple[tuple[int, int], tuple[int, int]]
 
 _INTEGERS = ("int8", "uint8")
 _FLOATS = ("float16", "float32", "float64")
+_CLAMPS = ("Relu", "Clip")
 # Types of the attributes that are read.
 _ATTRIBUTES = {
     "group": "INT", "kernel_shape": "INTS", "strides": "INTS", "dilations": "INTS", "pads": "INTS", "auto_pad": "STRING",
@@ -86,6 +87,8 @@ class DepthwiseLayer:
         (height, width).
     padding : str or ((int, int), (int, int))
         ``"same"``, or ((top, bottom), (left, right)).
+    not_integer : str or None
+        Why a Conv between DequantizeLinear and QuantizeLinear is one of floats here; None for all others.
     """
 
     data_format: ClassVar[Literal["NCHW"]] = "NCHW"
@@ -109,6 +112,7 @@ class DepthwiseLayer:
     padding: Literal["same"] | Sides
     activation: None = None
     subgraph: int = 0
+    not_integer: str | None = None
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -480,7 +484,8 @@ class _Reader:
         if tuple(attributes.get("kernel_shape", kernel)) != kernel:
             raise _Skip(f"kernel_shape {tuple(attributes['kernel_shape'])} but weights of shape {weights.shape}")
         stride, dilation = (_pair(attributes.get(name, (1, 1)), name) for name in ("strides", "dilations"))
-        fused = (self.linear(node) if linear else self.between(node)) or self.plain(node, weights)
+        fused, not_integer = (self.linear(node), None) if linear else self.between(node)
+        fused = fused or self.plain(node, weights)
         shape = self.shapes.get(fused["input"], ())
         shape = shape if len(shape) == 4 else (-1,) * 4
         made = self.shapes.get(fused["output"], ())
@@ -494,6 +499,7 @@ class _Reader:
             stride=stride,
             dilation=dilation,
             padding=_padding(attributes, kernel, stride, dilation, shape[2:]),
+            not_integer=not_integer,
             **fused,
         )
 
@@ -525,33 +531,67 @@ class _Reader:
         _, scale, zero_point, weights, scales, zero_points, y_scale, y_zero_point, bias = (values.get(name) for name in names)
         return self.quantized("QLinearConv", node.input[0], node.output[0], (scale, zero_point), (weights, scales, zero_points), (y_scale, y_zero_point), bias)
 
-    def between(self, node: Any) -> dict[str, Any] | None:
-        """Read a Conv between DequantizeLinear and QuantizeLinear; None when it is computed in floats."""
+    def between(self, node: Any) -> tuple[dict[str, Any] | None, str | None]:
+        """Read a Conv between DequantizeLinear and QuantizeLinear; nothing where it is none, the reason where it is one of floats here."""
         x, w = (self.source(name, "DequantizeLinear") for name in node.input[:2])
+        if x is None or not self.quantizes(node):
+            return None, None
+        try:
+            return self.integers(node, x, w), None
+        except (_Skip, Nd4jLikeError) as reason:
+            return None, str(reason)
+
+    def quantizes(self, node: Any, clamped: bool = False) -> bool:
+        """Tell whether a QuantizeLinear reads what a node makes, or what a Relu or Clip makes of it."""
+        readers = [reader for reader in self.graph.node if node.output[0] in reader.input[:1]]
+        return any(reader.op_type == "QuantizeLinear" or (reader.op_type in _CLAMPS and not clamped and self.quantizes(reader, True)) for reader in readers)
+
+    def integers(self, node: Any, x: Any, w: Any) -> dict[str, Any]:
+        """Read what a Conv between DequantizeLinear and QuantizeLinear computes with, as one quantized layer."""
         after = self.reader(node)
-        clamp = after if after is not None and after.op_type in ("Relu", "Clip") else None
+        clamp = after if after is not None and after.op_type in _CLAMPS else None
         after = after if clamp is None else self.reader(clamp)
-        if x is None or w is None or after is None or after.op_type != "QuantizeLinear":
-            return None
+        if after is None or after.op_type != "QuantizeLinear":
+            raise _Skip("its result is read elsewhere, too, before it is quantized")
+        if w is None:
+            raise _Skip(f"its weights ({node.input[1]}) are floats in the file")
         stored = self.constant(w.input[0])
-        x_scaling, y_scaling = self.scaling(x), self.scaling(after)
-        if clamp is not None and (y_scaling is None or not self.idle(clamp, y_scaling)):
-            return None
-        if stored is None or x_scaling is None or y_scaling is None or (w_scaling := self.scaling(w, stored)) is None:
-            return None
+        x_scaling, y_scaling, w_scaling = self.scaling(x), self.scaling(after), self.scaling(w, stored)
+        if stored is None or x_scaling is None or y_scaling is None or w_scaling is None:
+            raise _Skip("scales and zero points must be constants of the file, float32 scales, one of input and of output each")
+        if clamp is not None and not self.idle(clamp, y_scaling):
+            raise _Skip(f"its {clamp.op_type} does what the quantization behind it does not")
         if w_scaling[0].size > 1 and w_scaling[2] not in (0, -4):
-            return None
+            raise _Skip(f"its weights have scales along axis {w_scaling[2]}; along axis 0, or one, are computed in integers here")
         bias = None
         if len(node.input) > 2 and node.input[2]:
-            b = self.source(node.input[2], "DequantizeLinear")
-            bias = None if b is None else self.constant(b.input[0])
-            scaling = None if b is None or bias is None else self.scaling(b, bias)
-            if bias is None or bias.dtype != np.int32 or scaling is None or scaling[1].any():
-                return None
-            if not np.allclose(scaling[0].reshape(-1), (x_scaling[0] * w_scaling[0]).reshape(-1), rtol=1e-5, atol=0):
-                return None
+            bias = self.whole_bias(node.input[2], (x_scaling[0] * w_scaling[0]).reshape(-1), stored.shape[0])
+            ranks = [np.ndim(self.constant(scaled.input[1])) for scaled in (x, w)]  # type: ignore[arg-type]
+            if self.source(node.input[2], "DequantizeLinear") is None and ranks == [1, 0]:  # onnxruntime takes their product for one of rank 0, and gives up
+                raise _Skip("beside a bias of floats the scale of its input has one axis and that of its weights none, which onnxruntime computes in floats")
         weights = stored, w_scaling[0].reshape(-1), w_scaling[1].reshape(-1)
         return self.quantized("QDQ", x.input[0], after.output[0], x_scaling[:2], weights, y_scaling[:2], bias)
+
+    def whole_bias(self, name: str, steps: npt.NDArray[np.float32], outputs: int) -> npt.NDArray[Any]:
+        """Read a bias as int32 in `steps`: that behind a DequantizeLinear, or one of floats as onnxruntime rounds it."""
+        node = self.source(name, "DequantizeLinear")
+        values = self.constant(name if node is None else node.input[0])
+        if values is None:
+            raise _Skip(f"its bias ({name}) must be a constant of the file, or one behind DequantizeLinear")
+        if node is not None:
+            scaling = self.scaling(node, values)
+            if values.dtype != np.int32 or scaling is None or scaling[1].any():
+                raise _Skip(f"its bias ({name}) must be an int32 with zero point 0 and constant scales, or floats")
+            if not np.allclose(scaling[0].reshape(-1), steps, rtol=1e-5, atol=0):
+                raise _Skip(f"the scales of its bias ({name}) are not those of input times weights")
+            return values
+        if values.dtype != np.float32 or values.shape != (outputs,):
+            raise _Skip(f"its bias ({name}) is {values.dtype} of shape {values.shape}; float32, one for each of {outputs} output channels")
+        with np.errstate(all="ignore"):  # of scales that the quantization refuses
+            whole = np.rint(values / steps)
+        if not ((whole >= -(2.0**31)) & (whole < 2.0**31)).all():  # what a cast makes of it depends on the processor
+            raise _Skip(f"its bias ({name}) in steps of input scale * weight scale is beyond int32")
+        return whole.astype(np.int32)
 
     @staticmethod
     def quantized(

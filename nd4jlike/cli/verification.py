@@ -146,8 +146,13 @@ def _print_report(report: ModelReport) -> None:
         table.add_row(*(Text(text(layer)) for text in columns.values()), style="red" if layer.mismatches else None)
     mismatches = [Text(f"layer {row.subgraph}/{row.index} {row.name}: {row.first_mismatch}", style="red") for row in report.layers if row.first_mismatch]
     mismatches += [Text(f"layer {row.subgraph}/{row.index}: {row.places}", style="red") for row in report.layers if row.places]
-    skipped = [Text(f"skipped: {reason}", style="yellow") for reason in report.skipped]
-    print_rich(title, table, *skipped, *mismatches, Text(report.verdict, style="bold green" if report.passed else "bold red"))
+    notes = [
+        Text(f"layer {row.subgraph}/{row.index} {row.name}: not an integer layer: {row.not_integer}", style="yellow")
+        for row in report.layers
+        if row.not_integer
+    ]
+    notes += [Text(f"skipped: {reason}", style="yellow") for reason in report.skipped]
+    print_rich(title, table, *notes, *mismatches, Text(report.verdict, style="bold green" if report.passed else "bold red"))
 
 
 def _kernel(layer: LayerReport) -> str:

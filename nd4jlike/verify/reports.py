@@ -107,6 +107,8 @@ class LayerReport:
         Outputs whose windows reach beyond the image; how many of them differ, and of the others.
     mismatched_channels : tuple of int
         Channels of the output in which one differs.
+    not_integer : str or None
+        Why a Conv between DequantizeLinear and QuantizeLinear was compared as one of floats; None for all other layers.
     largest_difference : float
         Largest absolute difference from the reference, of a fused PAD's output too; NaN where one of two is NaN and not the other.
     relative_error_float64, relative_error_reference : float or None
@@ -154,6 +156,7 @@ class LayerReport:
     border_mismatches: int = 0
     inner_mismatches: int = 0
     mismatched_channels: tuple[int, ...] = ()
+    not_integer: str | None = None
 
     @property
     def places(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nd4jlike.adapters.arm_compute import TensorInfo
+from nd4jlike.adapters.onnx import DepthwiseLayer as OnnxLayer
 from nd4jlike.descriptor import ShapeDescriptor
 from nd4jlike.errors import LayoutError, Nd4jLikeError, UnsupportedLayoutError
 from nd4jlike.geometry import AXES
@@ -254,6 +255,7 @@ class Tally:
             border_mismatches=self.border_mismatches,
             inner_mismatches=self.inner_mismatches,
             mismatched_channels=tuple(sorted(self.channels)),
+            not_integer=layer.not_integer if isinstance(layer, OnnxLayer) else None,
         )
 
     def batched(self) -> tuple[Callable[[], object], int]:
