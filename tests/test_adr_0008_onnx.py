@@ -263,6 +263,46 @@ def test_d15_shapes_of_input_files(tmp_path):
             read_input(tmp_path / "wrong.npy", entry)
 
 
+def without_a_shape():
+    model = conv(pads=[1, 1, 1, 1])
+    model.inputs[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+def test_d15_no_shape(tmp_path):
+    """D15: those of the `--input` files, which an input without a shape must have."""
+    path = without_a_shape().save(tmp_path)
+    with pytest.raises(LayoutError, match="model input x has no shape in the file, not even a number of axes: random numbers need one, give input files"):
+        verify(path)
+    np.save(tmp_path / "x.npy", np.ones((2, 3, 10, 8), "float32"))
+    report = verify(path, inputs=[tmp_path / "x.npy"])
+    assert report.passed
+    assert [row.input_shape for row in report.layers] == [(2, 3, 10, 8)]
+
+
+def lower(bias=True):
+    return conv(shape=("n", 3, "h", "w"), auto_pad="SAME_LOWER", strides=[2, 3], bias=bias)
+
+
+def test_d15_padding_of_open_extents(tmp_path):
+    """D15: padding that depends on them is that of these inputs, if all runs have the same."""
+    path = lower().save(tmp_path)
+    assert [row.padding for row in verify(path, runs=2).layers] == ["pads (1, 0, 1, 1)"]  # 64 rows: 31 * 2 + 3 - 64 = 1; 64 columns: 21 * 3 + 3 - 64 = 2
+    files = []
+    for i, shape in enumerate([(1, 3, 9, 8), (2, 3, 9, 8), (1, 3, 10, 8)]):
+        np.save(tmp_path / f"{i}.npy", np.random.default_rng(i).standard_normal(shape).astype("float32"))
+        files.append(tmp_path / f"{i}.npy")
+    report = verify(path, inputs=files[:2])
+    assert report.passed
+    assert [row.padding for row in report.layers] == ["pads (1, 1, 1, 0)"]
+    assert report.skipped == ()
+    with pytest.raises(LayoutError, match="SAME_LOWER with a stride depends on the size of the image, which the file leaves open"):
+        verify(path, inputs=files)
+    model = lower()
+    model.inputs[0].type.tensor_type.ClearField("shape")
+    assert verify(model.save(tmp_path), inputs=files[:1]).layers[0].padding == "pads (1, 1, 1, 0)"
+
+
 def test_d2_refused_in_its_words(tmp_path, capfd):
     """D2: what the interpreter refuses is an error in its words; nothing that it prints reaches standard error."""
     model = conv()

@@ -17,7 +17,7 @@ from nd4jlike.geometry import plan_options
 from nd4jlike.quantization import Quantization
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -45,14 +45,14 @@ class ModelInput:
     ----------
     name : str
         Of the tensor.
-    shape : tuple of int
-        Extents; -1 where the file leaves one open.
+    shape : tuple of int or None
+        Extents; -1 where the file leaves one open. None where it does not tell how many axes there are.
     dtype : numpy.dtype
         Element type.
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     dtype: np.dtype[Any]
 
 
@@ -228,13 +228,15 @@ def depthwise_layers(path: str | os.PathLike[str] | bytes) -> list[DepthwiseLaye
     return list(read_model(path).layers)
 
 
-def read_model(path: str | os.PathLike[str] | bytes) -> OnnxModel:
+def read_model(path: str | os.PathLike[str] | bytes, shapes: Mapping[str, Sequence[int]] | None = None) -> OnnxModel:
     """Read an `.onnx` file.
 
     Parameters
     ----------
     path : str, path-like or bytes
         The file, or its content.
+    shapes : mapping from str to sequence of int, optional
+        Of inputs that the file leaves open, -1 where an extent stays so: the padding of some layers follows from them.
 
     Returns
     -------
@@ -267,7 +269,7 @@ def read_model(path: str | os.PathLike[str] | bytes) -> OnnxModel:
                 f"the values of {len(outside)} constants ({outside[0]} the first) lie in another file, which is found beside a path only: give the path of "
                 "the model, not its content"
             )
-        return _Reader(onnx, model).model()
+        return _Reader(onnx, model, shapes or {}).model()
     except Nd4jLikeError:
         raise
     except _DAMAGE as error:
@@ -281,7 +283,7 @@ class _Skip(Exception):  # noqa: N818 - no error: a layer that is passed over
 class _Reader:
     """The graph of one model."""
 
-    def __init__(self, onnx: Any, model: Any) -> None:
+    def __init__(self, onnx: Any, model: Any, shapes: Mapping[str, Sequence[int]]) -> None:
         self.onnx = onnx
         self.proto = model
         self.graph = model.graph
@@ -291,14 +293,22 @@ class _Reader:
         self.initializers = {tensor.name: tensor for tensor in self.graph.initializer}
         self.known: dict[str, npt.NDArray[Any] | None] = {}
         self.elements: dict[str, int] = {}
-        self.shapes = self._shapes()
+        self.shapes = self._shapes(shapes)
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes that the file tells or that follow, -1 for open extents; element types on the way."""
+    def _shapes(self, given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+        """Shapes that the file tells, that are given or that follow, -1 for open extents; element types on the way."""
+        told = self.proto
+        if given:
+            told = self.onnx.ModelProto()
+            told.CopyFrom(self.proto)
+            for entry in told.graph.input:
+                if entry.name in given:
+                    extents = (self.onnx.TensorShapeProto.Dimension(**({} if extent < 0 else {"dim_value": extent})) for extent in given[entry.name])
+                    entry.type.tensor_type.shape.CopyFrom(self.onnx.TensorShapeProto(dim=extents))
         try:
-            graph = self.onnx.shape_inference.infer_shapes(self.proto).graph
+            graph = self.onnx.shape_inference.infer_shapes(told).graph
         except Exception:  # a model of 2 GB and more, or one that contradicts itself: shapes are only asked for one kind of padding
-            graph = self.graph
+            graph = told.graph
         entries = [*graph.value_info, *graph.input, *graph.output]
         self.elements = {entry.name: entry.type.tensor_type.elem_type for entry in entries}
         return {entry.name: self.extents(entry.type.tensor_type) for entry in entries if entry.type.tensor_type.HasField("shape")}
@@ -342,7 +352,8 @@ class _Reader:
                 dtype = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(element))
             except KeyError:
                 raise DTypeError(f"model input {entry.name}: no element type here for ONNX's {element}") from None
-            yield ModelInput(entry.name, self.extents(entry.type.tensor_type), dtype)
+            known = entry.type.tensor_type.HasField("shape")
+            yield ModelInput(entry.name, self.extents(entry.type.tensor_type) if known else None, dtype)
 
     def attributes(self, node: Any) -> dict[str, Any]:
         """Read a node's attributes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     _Array = npt.NDArray[Any]
 
-__all__ = ["feeds_from_files", "random_feeds", "random_values", "read_input"]
+__all__ = ["common_shapes", "feeds_from_files", "random_feeds", "random_values", "read_input"]
 
 # Of images, where a model leaves them open.
 _OPEN_EXTENT = 64
@@ -44,7 +44,11 @@ def random_feeds(model: Model, runs: int, seed: int) -> list[list[_Array]]:
     """For each run a value of each input; what a file leaves open is 1 on the first axis."""
     random = np.random.default_rng(seed)
     entries: Sequence[ModelInput] = model.inputs
-    shapes = [tuple((1 if axis == 0 else _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)) for entry in entries]
+    shapes = []
+    for entry in entries:
+        if entry.shape is None:
+            raise LayoutError(f"model input {entry.name} has no shape in the file, not even a number of axes: random numbers need one, give input files")
+        shapes.append(tuple((1 if axis == 0 else _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)))
     return [[random_values(random, shape, entry.dtype) for shape, entry in zip(shapes, entries, strict=True)] for _ in range(runs)]
 
 
@@ -55,6 +59,15 @@ def feeds_from_files(model: Model, paths: Sequence[str | os.PathLike[str]]) -> l
     if count == 0 or len(paths) % count:
         raise LayoutError(f"{len(paths)} input files for a model of {count} inputs: as many for each run")
     return [[read_input(path, entry) for path, entry in zip(paths[i : i + count], entries, strict=True)] for i in range(0, len(paths), count)]
+
+
+def common_shapes(model: Model, feeds: Sequence[Sequence[_Array]]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the inputs that a file leaves open; -1 where runs differ."""
+    shapes = {}
+    for entry, *values in zip(model.inputs, *feeds, strict=True):
+        if (entry.shape is None or min(entry.shape, default=0) < 0) and len({value.ndim for value in values}) == 1:
+            shapes[entry.name] = tuple(extents[0] if len(set(extents)) == 1 else -1 for extents in zip(*(value.shape for value in values), strict=True))
+    return shapes
 
 
 def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
@@ -97,7 +110,7 @@ def read_input(path: str | os.PathLike[str], entry: ModelInput) -> _Array:
         raise LayoutError(f"{os.fspath(path)}: an input is an .npy file or an 8-bit grey .bmp image; this begins with {content[:6]!r}")
     if values.dtype != entry.dtype:
         raise DTypeError(f"{os.fspath(path)}: {values.dtype} for model input {entry.name} of {entry.dtype}")
-    shape = entry.shape
+    shape = values.shape if entry.shape is None else entry.shape
     if min(shape, default=0) < 0 and len(shape) == values.ndim:
         shape = tuple(there if extent < 0 else extent for extent, there in zip(shape, values.shape, strict=True))
     if values.size != math.prod(shape) or min(shape, default=0) < 0:

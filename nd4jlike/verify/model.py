@@ -15,7 +15,7 @@ from nd4jlike.geometry import integer, integers
 from nd4jlike.interpreters import LiteRtXnnpack, open_reference
 from nd4jlike.quantization import ROUNDINGS
 from nd4jlike.verify.formats import called
-from nd4jlike.verify.inputs import feeds_from_files, random_feeds, random_values
+from nd4jlike.verify.inputs import common_shapes, feeds_from_files, random_feeds, random_values
 from nd4jlike.verify.kernels import OwnKernel
 from nd4jlike.verify.reports import ModelReport
 from nd4jlike.verify.tally import Tally
@@ -142,11 +142,17 @@ def verify(
         raise LayoutError(f"inputs must be paths of files: {inputs!r}")
     foreign = os.fspath(path).lower().endswith(".onnx")
     model: Model = onnx.read_model(path) if foreign else tflite.read_model(path)
+    feeds = None
+    if foreign and model.skipped:  # perhaps for what the file leaves open and inputs tell
+        feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
+        if shapes := common_shapes(model, feeds):
+            model = onnx.read_model(path, shapes)
     if not model.layers:
         what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
         raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
     layers = model.layers if layer is None else _one(model, layer, os.fspath(path))
-    feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
+    if feeds is None:
+        feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
     tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
     for entry in layers:
