@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +35,8 @@ MAX_SHIFT_INT16 = 14
 _SHOWN, _ENDS = 8, 3
 # A smaller multiplier moves every int32 to 0, so it is 0.
 MIN_SHIFT = -31
+# Of float32: below, numbers have fewer digits.
+_SMALLEST_NORMAL = 2.0**-126
 
 
 @dataclass(frozen=True, init=False)
@@ -68,7 +71,8 @@ class Quantization:
     ------
     LayoutError
         A scale that is no number, or not finite and positive as a float32; a zero point that is no integer of 32 bits, or given twice;
-        an effective multiplier ``input * weights / output`` of 2**30 or more, or not representable as a float32.
+        an effective multiplier ``input * weights / output`` of 2**30 or more, or not representable as a float32; a product
+        ``input * weights`` below 2**-126, where float32 loses digits, unless it moves every sum to 0 or is not used.
 
     Notes
     -----
@@ -118,6 +122,7 @@ class Quantization:
         with np.errstate(over="ignore"):
             if not np.isfinite(self.float_scales()).all():
                 raise LayoutError(f"input scale * weight scale must be representable as a float32: {self.input[0]!r} * {max(self.weights)!r} is not")
+        self._check_products()
 
     def __repr__(self) -> str:
         weights = repr(self.weights)
@@ -361,6 +366,16 @@ class Quantization:
                 f"{self.input[0]!r} * {max(self.weights)!r} / {self.output[0]!r} = {largest!r}"
             )
 
+    def _check_products(self) -> None:
+        """Refuse products of scales that float32 holds with fewer digits or none, where one is seen in a result."""
+        for scale in self.weights:
+            product = self.input[0] * scale
+            if product < _SMALLEST_NORMAL and (self.output == "float32" or quantize_multiplier(product / self._output_scale)[0]):
+                raise LayoutError(
+                    f"input scale * weight scale must be a normal float32, {_SMALLEST_NORMAL:.8g} or more, unless the effective multiplier "
+                    f"moves every sum to 0: {self.input[0]!r} * {scale!r} = {product!r}"
+                )
+
     def _repeats(self, channels: int | None) -> int:
         if channels is None:
             return 1
@@ -532,7 +547,13 @@ def _weight_scales(values: npt.ArrayLike) -> tuple[float, ...]:
 
 def _scales(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
     try:
+        # NumPy makes numbers of truth values beside numbers, and forgets what is masked.
+        parts = [values] if hasattr(values, "dtype") or not isinstance(values, Iterable) else list(values)
+        if any(isinstance(part, np.ma.MaskedArray) or np.asarray(part).dtype.kind == "b" for part in parts):
+            raise LayoutError(f"{name} scales must be numbers, no truth values and none masked: {values!r}")
         numbers = np.asarray(values)
+    except LayoutError:
+        raise
     except (RuntimeError, TypeError, ValueError) as error:  # ragged, or another library's that NumPy cannot read
         raise LayoutError(f"{name} scales must be numbers that NumPy reads: {values!r} ({error})") from None
     if numbers.dtype.kind not in "fiu":

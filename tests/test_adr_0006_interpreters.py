@@ -126,6 +126,28 @@ def test_d7_bounds_of_activations(reference, kind):
         assert np.array_equal(got, want), (theirs["activation"], theirs["quantization"], got.ravel()[:2], want.ravel()[:2])
 
 
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_d11_products_that_float32_does_not_hold(reference, kind):
+    """D11: products `input * weights` that float32 does not hold: interpreters have zero points where multipliers move every sum to 0."""
+    if (reference, kind) == ("tflite-micro", "uint8"):
+        pytest.skip("tflite-micro has no uint8 layers")
+    middle = 0 if kind == "int8" else 128
+    x = np.full((1, 1, 1, 2), middle, kind)
+    how = {"weights": np.full((1, 1, 2, 1), middle, kind), "bias": np.array([2**31 - 1, -(2**31)], "int32"), "stride": (1, 1), "dilation": (1, 1)}
+    layers = []
+    for product in (2.0**-127, 2.0**-140, 2.0**-160):
+        given, scales, output = (np.float32(product * 2.0**80), middle), np.float32(2.0**-80), (np.float32(1), middle + 5)
+        theirs = {**how, "x_shape": x.shape, "out_shape": x.shape, "quantization": (given, scales, output), "same": True, "activation": None}
+        layers.append(({**theirs, "dtype": kind, "weights_zero_point": middle}, nd.Quantization(given, scales, output, middle)))
+    wants = REFERENCES[reference](models([theirs for theirs, _ in layers]), [x] * len(layers))
+    rounding = "xnnpack" if reference == "XNNPACK" else "tflite"
+    for (_, q), want in zip(layers, wants, strict=True):
+        got = np.asarray(nd.depthwise_conv2d(x, **how, quantization=q, rounding=rounding))
+        assert np.array_equal(got, want), (got, want)
+        assert (got == middle + 5).all()
+
+
 def compare(reference, kind, seed):
     """Run many layers in the interpreter at once and each here, on every instruction set."""
     rng = np.random.default_rng(seed)

@@ -130,6 +130,7 @@ def test_d2_fixed_point_multipliers_are_the_nearest(effective):
         (1 - 2.0**-40, (2**30, 1)),  # the carry
         (1 - 2.0**-32, (2**30, 1)),  # exactly one half goes away from zero
         (1 - 2.0**-32 - 2.0**-50, (2**31 - 1, 0)),
+        ((2**30 + 0.5) / 2**31, (2**30 + 1, 0)),  # so does one half behind an even number
         (2.0**-32, (2**30, -31)),
         (2.0**-33, (0, 0)),
         (2.0**-33 * (1 - 2.0**-40), (0, 0)),
@@ -828,6 +829,15 @@ def test_d9_d10_rows_that_are_short_for_their_vectors(isa, channels):
         ({"input": (3e38, 0), "weights": 3e38, "output": (3e38, 0)}, "below 2**30"),
         ({"input": (3e30, 0), "weights": 3e30, "output": (3e38, 0)}, "below 2**30"),
         ({"input": (1e20, 0), "weights": 1e20, "output": (3e38, 0)}, "representable as a float32"),
+        ({"input": (1e-23, 0), "weights": 1e-23, "output": (1e-44, 0)}, "must be a normal float32, 1.1754944e-38 or more, unless"),
+        ({"input": (1e-20, 0), "weights": [1e-15, 1e-20], "output": (1e-37, 0)}, "must be a normal float32"),
+        ({"input": (1e-23, 0), "weights": 1e-23, "output": "float32"}, "must be a normal float32"),
+        ({"input": (2.0**-63, 0), "weights": [1, 2.0**-64], "output": "float32"}, "must be a normal float32"),
+        ({"weights": [True, 0.5]}, "no truth values and none masked: [True, 0.5]"),
+        ({"weights": (0.5, np.bool_(True))}, "no truth values"),
+        ({"weights": np.ma.array([0.5, 0.25], mask=[False, True])}, "none masked"),
+        ({"weights": [0.5, np.ma.masked]}, "none masked"),
+        ({"input": (np.ma.array(0.5), 0)}, "none masked"),
     ],
 )
 def test_d11_bad_scales_and_zero_points(change, words):
@@ -835,6 +845,17 @@ def test_d11_bad_scales_and_zero_points(change, words):
     with pytest.raises(nd.LayoutError) as caught:
         nd.Quantization(**{"input": (0.5, 0), "weights": 0.5, "output": (0.5, 0), **change})
     assert words in str(caught.value)
+
+
+def test_d11_products_that_nothing_shows():
+    """D11: Refused: products `input * weights` that float32 does not hold where a result shows them: accumulators do not, nor multipliers below 2**-32."""
+    assert nd.Quantization((1e-23, 0), 1e-23, None).output is None
+    for output in ("float32", (2.0**-94, 0)):  # the least product, and the least multiplier
+        assert nd.Quantization((2.0**-63, 0), 2.0**-63, output).float_scales() > 0
+    q = nd.Quantization((2.0**-63, 0), [2.0**-63, 2.0**-64], (1.0, 5))
+    sums = np.array([[2**31 - 1] * 2, [-(2**31)] * 2])
+    for dtype, rounding in (("int8", "tflite"), ("int8", "xnnpack"), ("uint8", "tflite"), ("uint8", "xnnpack")):
+        assert (q.requantize(sums, dtype=dtype, rounding=rounding) == 5).all()
 
 
 def test_d11_scales_that_numpy_cannot_read():

@@ -119,8 +119,9 @@ def test_d16_the_bits_of_a_multiplier_that_int16_uses():
         q = nd.Quantization((scale, 0), 1.0, (1.0, 0))
         ((multiplier,), (shift,)) = (column.tolist() for column in q.multipliers_and_shifts(dtype="int16"))
         reduced = min((multiplier + 2**15) >> 16, 0x7FFF)
-        for total in (-1000, -1, 3, 777):
-            assert q.requantize(total, dtype="int16") == (total * reduced + 2 ** (14 - shift)) >> (15 - shift)
+        for total in (-1000, -1, 3, 777, 30000):  # 30000 shows the last of 15 bits
+            scaled = (total * reduced + 2 ** (14 - shift)) >> (15 - shift)
+            assert q.requantize(total, dtype="int16") == min(max(scaled, -32768), 32767)
 
 
 Q = nd.Quantization((0.5, 3), [0.25, 0.5], (1.0, 0))
