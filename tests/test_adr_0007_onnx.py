@@ -240,12 +240,12 @@ def test_d34_float_bias_of_floats(bias, x_scale, w_scale, reason):
     assert reason is None or reason in layer.not_integer
 
 
-def clamped(operator, bounds=(), zero_point=-128, scale=6 / 255):
+def clamped(operator, bounds=(), zero_point=-128, scale=6 / 255, **attributes):
     """Make a QDQ model with a Relu or Clip before the QuantizeLinear."""
     model = conv("int8", operator="QDQ", zero_points=(3, 0, zero_point), scales=(0.05, 0.02, scale), pads=[1, 1, 1, 1])
     inputs = ["y real", *(name and model.constant(name, np.float32(bound)) for name, bound in bounds)]
     quantize = model.nodes.pop()
-    model.node(operator, inputs, ["clamped"])
+    model.node(operator, inputs, ["clamped"], **attributes)
     quantize.input[0] = "clamped"
     model.nodes.append(quantize)
     return model
@@ -264,6 +264,9 @@ CLIPS = [("low", 0.0), ("high", 6.0)]
         (lambda: clamped("Clip", [("", 0), ("high", 6.0)]), "QDQ"),
         (lambda: clamped("Clip", CLIPS, scale=7 / 255), "Conv"),
         (lambda: clamped("Clip", [("low", 0.1)]), "Conv"),
+        (lambda: clamped("Clip", [("", 0), ("high", 254.0)], scale=1.0), "Conv"),  # 254 - 128 is one less than the largest int8
+        (lambda: clamped("Clip", [("", 0), ("high", 255.0)], scale=1.0), "QDQ"),
+        (lambda: clamped("Clip", min=0.0, max=3.0), "Conv"),  # before version 11 bounds were attributes
         (lambda: clamped("Sigmoid"), "Conv"),
     ],
 )
@@ -481,6 +484,7 @@ SKIPPED = {
     "kernel": (lambda: conv(kernel_shape=[3, 5]), r"kernel_shape \(3, 5\) but weights of shape \(3, 1, 3, 3\)"),
     "weights": (lambda: computed("w", "float32", (3, 1, 3, 3)), r"its weights \(w\) must be a constant of the file"),
     "bias": (lambda: computed("b", "float32", (3,)), r"its bias \(b\) must be a constant of the file"),
+    "linear bias": (lambda: computed("b", "int32", (3,), dtype="int8"), "bias must be a constant of the file"),
     "scale": (lambda: computed("y_scale", "float32", (), dtype="int8"), "output scale must be a constant of the file"),
     "infinite": (lambda: conv("int8", scales=(0.05, float("inf"), 0.09)), "weight scales must be finite and positive"),
     "asymmetric": (lambda: conv("int8", zero_points=(3, -4, -7)), "int8 weights with zero point -4 for int8 inputs; int8 with zero point 0"),

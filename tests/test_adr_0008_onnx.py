@@ -104,6 +104,18 @@ def test_d16_uint8_layers(geometry, weights_dtype, zero_point, operator, tmp_pat
     assert report.bit_exact is report.passed is True, report.verdict
 
 
+def test_d16_patterns_of_int8_as_such(tmp_path):
+    """D16: it is told to compute int8 patterns of DequantizeLinear, Conv and QuantizeLinear as such: sums of 32 bits wrap around, those of floats do not."""
+    model = conv("int8", operator="QDQ", scales=(0.05, 0.02, 2.0**20))
+    model.constants = [tensor for tensor in model.constants if tensor.name != "b"]
+    model.constant("b", np.full(3, 2**31 - 1, "int32"))
+    path = model.save(tmp_path)
+    assert verify(path, runs=1).bit_exact
+    whole = interpreters.OnnxRuntime(path.read_bytes(), 0)
+    whole.run([np.random.default_rng(0).integers(-128, 128, (1, 3, 9, 8)).astype("int8")])
+    assert whole.output().min() < -7 < whole.output().max()
+
+
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(("dtype", "weights_dtype"), [("int8", "int8"), ("uint8", "uint8"), ("uint8", "int8")])
 @pytest.mark.parametrize("seed", range(4))

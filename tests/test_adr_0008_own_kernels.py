@@ -15,9 +15,10 @@ import pytest
 import reference
 import tiny_models
 import tiny_onnx
-from nd4jlike import DTypeError, LayoutError, Nd4jLikeError, NdArray, asarray, cli, reorder
+from nd4jlike import DTypeError, LayoutError, Nd4jLikeError, NdArray, Quantization, asarray, cli, reorder
 from nd4jlike.adapters.tflite import read_model
 from nd4jlike.verify import verify
+from nd4jlike.verify.kernels import kernel_layer
 from shared import shared_file
 
 pytest.importorskip("tflite", reason="models are read with the tflite package")
@@ -126,6 +127,19 @@ def test_d19_what_a_kernel_is_told(tmp_path):
     for given, expected in zip((layer.multipliers, layer.shifts), plain.quantization.multipliers_and_shifts(10), strict=True):
         assert np.array_equal(given, expected)
     assert np.array_equal(layer.scales, plain.quantization.float_scales(10))
+
+
+@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
+def test_d19_multipliers_of_uint8_and_bounds_of_a_rounding(rounding):
+    """D19: a `KernelLayer` that leaves nothing open: the bounds of the result, multipliers and shifts are those of the element type and of the rounding."""
+    (layer,) = read_model(tiny_models.pack(tiny_models.depthwise("uint8", activation="relu6").model)).layers
+    q = Quantization((0.1, 100), 0.7, (4.0, 1), 131)  # 6 / 4 + 1 is a tie
+    told = kernel_layer(dataclasses.replace(layer, quantization=q), rounding, (1, 7, 8, 5))
+    outputs = layer.channels * layer.multiplier
+    (multipliers, shifts), of_int8 = q.multipliers_and_shifts(outputs, "uint8"), q.multipliers_and_shifts(outputs)
+    assert told.multipliers.tolist() == multipliers.tolist() != of_int8[0].tolist()
+    assert told.shifts.tolist() == shifts.tolist()
+    assert told.bounds == (1, 3 if rounding == "tflite" else 2)
 
 
 def test_d19_of_floats(tmp_path):
@@ -441,18 +455,20 @@ def test_d24_strides_and_dilations(tmp_path):
     assert row.border_elements == 3 * (6 * 13 - 4 * 7)
 
 
-@pytest.mark.parametrize("rounding", ["tflite", "xnnpack"])
-def test_d24_what_the_accumulator_is_scaled_with(rounding, tmp_path):
+@pytest.mark.parametrize(("rounding", "dtype"), [("tflite", "int8"), ("tflite", "uint8"), ("tflite", "int16"), ("xnnpack", "int8")])
+def test_d24_what_the_accumulator_is_scaled_with(rounding, dtype, tmp_path):
     """D24: beside the accumulators stand multiplier and shift of the channel, or its scale."""
-    if rounding == "xnnpack":
+    if rounding == "xnnpack" or dtype == "uint8":
         pytest.importorskip("ai_edge_litert.interpreter", reason="XNNPACK comes with ai-edge-litert")
     layers = []
-    path = file_of(tmp_path, tiny_models.depthwise("int8"))
+    path = file_of(tmp_path, tiny_models.depthwise(dtype))
     (row,) = verify(path, runs=1, rounding=rounding, kernel=lambda x, layer: layers.append(layer) or without_a_tap(x, layer)).layers
     layer, found = layers[0], row.first_mismatch
     channel = found.index[3]
     if rounding == "tflite":
         assert (found.multiplier, found.shift, found.scale) == (layer.multipliers[channel], layer.shifts[channel], None)
+        of_int8 = layer.quantization.multipliers_and_shifts(layer.output_shape[3])[0][channel]
+        assert (found.multiplier != of_int8) == (dtype == "uint8")
         assert str(found).endswith(f" there; multiplier {found.multiplier}, shift {found.shift}")
     else:
         assert (found.multiplier, found.shift, found.scale) == (None, None, float(layer.scales[channel]))

@@ -199,7 +199,7 @@ class Tally:
 
         channel, outputs = first.index[AXES[layer.data_format][3]], layer.channels * layer.multiplier
         scaled: dict[str, Any]
-        if self.rounding == "xnnpack" and layer.dtype != "int16":
+        if self.rounding == "xnnpack":
             scaled = {"scale": float(layer.quantization.float_scales(outputs)[channel])}
         else:
             multipliers, shifts = layer.quantization.multipliers_and_shifts(outputs, layer.dtype)
