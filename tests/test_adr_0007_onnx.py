@@ -593,9 +593,11 @@ def test_d32_constants_in_another_file(how, tmp_path, monkeypatch):
         monkeypatch.chdir(folder)
         with pytest.raises(LayoutError, match=r"the values of 2 constants \(w the first\) lie in another file.*give the path"):
             read_model(content)
-    (tmp_path / "w.bin").unlink()
-    with pytest.raises(LayoutError, match=r"model.onnx: "):
-        read_model(path)
+    (tmp_path / "w.bin").write_bytes(b"short")
+    for _ in range(2):
+        with pytest.raises(LayoutError, match=r"model.onnx: values that lie in another file cannot be read: .*\bw\b"):
+            read_model(path)
+        (tmp_path / "w.bin").unlink(missing_ok=True)
 
 
 def test_d32_input_without_a_type():

@@ -275,6 +275,18 @@ def test_d15_shapes_of_input_files(tmp_path):
             read_input(tmp_path / "wrong.npy", entry)
 
 
+@pytest.mark.parametrize("model", [conv, two_layers])
+def test_d15_open_channels(model, tmp_path):
+    """D15: extents that the file leaves open are 1 on the first axis and 64 on others, or as many channels as a layer that reads them has."""
+    model = model()
+    del model.inputs[0].type.tensor_type.shape.dim[:]
+    for name in "nchw":
+        model.inputs[0].type.tensor_type.shape.dim.add(dim_param=name)
+    report = verify(model.save(tmp_path), runs=1)
+    assert report.passed
+    assert report.layers[0].input_shape == (1, 3, 64, 64)
+
+
 def without_a_shape():
     model = conv(pads=[1, 1, 1, 1])
     model.inputs[0].type.tensor_type.ClearField("shape")
@@ -341,8 +353,11 @@ def test_d2_a_run_that_fails(tmp_path, capfd):
     """D2: what the interpreter refuses is an error in its words: while it runs, too."""
     model = two_layers()
     np.save(tmp_path / "x.npy", np.ones((1, 3, 1, 8), "float32"))
-    with pytest.raises(Nd4jLikeError, match="onnxruntime cannot run this model: "):
+    with pytest.raises(Nd4jLikeError, match=r"^\S*model\.onnx: onnxruntime cannot run this model: "):
         verify(model.save(tmp_path), inputs=[tmp_path / "x.npy"])
+    np.save(tmp_path / "y.npy", np.ones((1, 3, 5, 8), "float32"))
+    with pytest.raises(Nd4jLikeError, match=r"^\S*model\.onnx: onnxruntime cannot run this model: "):  # in a later run, too
+        verify(model.save(tmp_path), inputs=[tmp_path / "y.npy", tmp_path / "x.npy"])
     assert capfd.readouterr().err == ""
 
 
@@ -359,6 +374,32 @@ def test_d2_nothing_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingLibraryError, match=r"onnxruntime is not installed: pip install nd4jlike\[onnx\]"):
         verify(path)
+
+
+def test_d2_a_layer_alone_that_fails(tmp_path, monkeypatch):
+    """D2: what both refuse is an error in their words, which names the layer that is alone in a model."""
+
+    def fails(reference, values):
+        raise Nd4jLikeError("onnxruntime cannot run this model: no reason")
+
+    alone = interpreters.OnnxRuntime.alone.__func__
+
+    def failing(cls, layer, shape, copies=1):
+        made = alone(cls, layer, shape, copies)
+        made.run = lambda values: fails(made, values)
+        return made
+
+    monkeypatch.setattr(interpreters.OnnxRuntime, "alone", classmethod(failing))
+    with pytest.raises(Nd4jLikeError, match=r"^depthwise layer 0/0 \(Conv 0\): onnxruntime cannot run this model: no reason$"):
+        verify(conv().save(tmp_path), runs=1)
+
+
+def test_d13_no_rounding_of_floats(tmp_path, capsys):
+    """D13: `"auto"` is the rounding of the reference: of a report of floats alone none is said."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    for model, said in ((conv(), False), (conv("int8"), True)):
+        assert cli.main(["verify", str(model.save(tmp_path)), "--runs", "1"]) == 0
+        assert ("rounding xnnpack" in " ".join(capsys.readouterr().out.split())) is said
 
 
 def mixed():

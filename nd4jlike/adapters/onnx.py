@@ -256,11 +256,16 @@ def read_model(path: str | os.PathLike[str] | bytes, shapes: Mapping[str, Sequen
         raise MissingLibraryError("reading an .onnx file needs the onnx package: pip install nd4jlike[onnx]") from error
     where = "" if isinstance(path, bytes) else f"{os.fspath(path)}: "
     try:
-        model = onnx.load_model_from_string(path) if isinstance(path, bytes) else onnx.load(os.fspath(path))
+        model = onnx.load_model_from_string(path) if isinstance(path, bytes) else onnx.load(os.fspath(path), load_external_data=False)
     except OSError:
         raise
     except Exception as error:  # of the protobuf package: which one depends on its version
         raise LayoutError(f"{where}not an ONNX model: {' '.join(str(error).split())}") from error
+    if not isinstance(path, bytes):
+        try:
+            onnx.load_external_data_for_model(model, os.fspath(Path(path).parent))
+        except Exception as error:  # of the onnx package: files that are missing, too short, or not beside the model
+            raise LayoutError(f"{where}values that lie in another file cannot be read: {' '.join(str(error).split())}") from error
     if not model.HasField("graph") or not model.graph.node:
         raise LayoutError(f"{where}not an ONNX model: it has no graph of nodes")
     try:

@@ -108,7 +108,8 @@ def _print_report(report: ModelReport) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}, rounding {report.rounding}, runs {report.runs}")
+    rounding = f", rounding {report.rounding}" if report.matches else ""  # of floats there is none
+    title = Text(f"{report.model}: {report.reference}, compared with {report.kernels}{rounding}, runs {report.runs}")
     if report.kernel:
         title.append(f"\nkernel {report.kernel}")
         if any(row.axes != "NHWC" for row in report.layers):

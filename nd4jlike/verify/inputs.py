@@ -41,14 +41,16 @@ def random_values(random: np.random.Generator, shape: tuple[int, ...], dtype: np
 
 
 def random_feeds(model: Model, runs: int, seed: int) -> list[list[_Array]]:
-    """For each run a value of each input; what a file leaves open is 1 on the first axis."""
+    """For each run a value of each input; what a file leaves open is 1 on the first axis, channels are those of a layer that reads it."""
     random = np.random.default_rng(seed)
     entries: Sequence[ModelInput] = model.inputs
+    channels = {layer.input: layer.channels for layer in model.layers if layer.data_format == "NCHW"}
     shapes = []
     for entry in entries:
         if entry.shape is None:
             raise LayoutError(f"model input {entry.name} has no shape in the file, not even a number of axes: random numbers need one, give input files")
-        shapes.append(tuple((1 if axis == 0 else _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)))
+        usual = {0: 1, 1: channels.get(entry.name, _OPEN_EXTENT)}
+        shapes.append(tuple(usual.get(axis, _OPEN_EXTENT) if extent < 0 else extent for axis, extent in enumerate(entry.shape)))
     return [[random_values(random, shape, entry.dtype) for shape, entry in zip(shapes, entries, strict=True)] for _ in range(runs)]
 
 

@@ -160,7 +160,7 @@ def verify(
             entry.plan(rounding=tried[0], **options)
         except (LayoutError, DTypeError) as error:
             raise type(error)(f"{os.fspath(path)}: {called(entry)}: {error}") from error
-    interpreter = open_reference(model, reference, feeds[0])
+    interpreter = _named(os.fspath(path), open_reference, model, reference, feeds[0])
     tallies = []
     for entry in layers:
         # XNNPACK has no int16.
@@ -175,7 +175,7 @@ def verify(
     randoms = {(entry.subgraph, entry.index): np.random.default_rng((seed, entry.subgraph, entry.index)) for entry in layers}
     for run, feed in enumerate(feeds):
         if run:  # the choice of the interpreter was the first
-            interpreter.run(feed)
+            _named(os.fspath(path), interpreter.run, feed)
         for i, tally in enumerate(tallies):
             if progress:
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
@@ -206,6 +206,16 @@ def verify(
         skipped=tuple(skipped),
         kernel=own.name if own else None,
     )
+
+
+def _named(path: str, run: Callable[..., Any], *arguments: Any) -> Any:
+    """Run the reference; what it cannot run names the file."""
+    try:
+        return run(*arguments)
+    except Nd4jLikeError as error:
+        if type(error) is Nd4jLikeError:
+            raise Nd4jLikeError(f"{path}: {error}") from error
+        raise
 
 
 def _has_reference(tally: Tally, skipped: list[str]) -> bool:

@@ -146,14 +146,14 @@ class Tally:
 
     def alone(self, padded: _Array) -> _Array:
         """Run the reference on a model of this layer alone."""
-        if self._alone is None or self._alone[0] != padded.shape:
-            try:
+        try:
+            if self._alone is None or self._alone[0] != padded.shape:
                 self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
-            except Nd4jLikeError as error:
-                if type(error) is Nd4jLikeError:  # the interpreter's own words, of a model that nobody else knows
-                    raise Nd4jLikeError(f"{called(self.layer)}: {error}") from error
-                raise
-        self._alone[1].run([padded])
+            self._alone[1].run([padded])
+        except Nd4jLikeError as error:
+            if type(error) is Nd4jLikeError:  # the interpreter's own words, of a model that nobody else knows
+                raise Nd4jLikeError(f"{called(self.layer)}: {error}") from error
+            raise
         return self._alone[1].output()
 
     def _wrong_floats(self, result: _Array, expected: _Array) -> _Array:
