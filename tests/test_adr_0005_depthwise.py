@@ -1639,6 +1639,21 @@ def test_d25_tall_images_of_a_few_columns(isa, kind, channels, width, height):
 
 
 @every_isa
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_d25_halves_that_lie_far_apart(isa, kind):
+    """D25: what lies between the inputs of neighbouring outputs takes no scratch: 16 MiB at most, and the result is the same."""
+    weights, x = nd.array(random((1, 1, 16, 2), 1), dtype=kind), nd.array(random((1, 101, 3101, 16), 2), dtype=kind)
+    plan, near = (nd.DepthwiseConv2d(weights, stride=stride, isa=isa) for stride in (100, 1))
+    scratch = next(line for line in plan.explain(x).splitlines() if "of scratch" in line)
+    assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+    assert plan(x).tobytes() == near(x[:, ::100, ::100].copy(order="C")).tobytes()
+    wide = nd.ShapeDescriptor(kind, "c", (1, 2000, 2000, 64))
+    plan = nd.DepthwiseConv2d(nd.ones((1, 1, 64, 2), dtype=kind), stride=500, isa=isa)
+    scratch = next(line for line in plan.explain(wide).splitlines() if "of scratch" in line)
+    assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+
+
+@every_isa
 @pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int16"])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("kernel", [(3, 3), (4, 2), (1, 5), (5, 1)], ids=str)

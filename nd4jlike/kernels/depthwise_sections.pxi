@@ -12,6 +12,8 @@ cdef enum:
     COPIED_PIXEL = 1024
     # The same of inputs alone.
     COPIED_INPUTS = 512
+    # Bytes of a section at most (ADR 0005, D25).
+    LARGEST_SECTION = 8 << 20
 
 
 cdef struct Sections:
@@ -103,7 +105,8 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
         else:
             job.columns = (job.columns + 1) // 2
         size_sections(job, problem, channels)
-    return True
+    # What lies between outputs that are far apart is not worth a copy.
+    return job.x_bytes + job.y_bytes <= LARGEST_SECTION
 
 
 cdef Problem packing_of(const Sections *job, const Problem *problem) noexcept nogil:
