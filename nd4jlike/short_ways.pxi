@@ -159,13 +159,13 @@ cdef bint holds_one_value(Buffer buffer) noexcept:
 
 
 cdef bint is_twin(NdArray x, const Layout *model) noexcept:
-    """Whether an array has cells where `model`, a layout of equal extents, has them, and padding that holds one known value."""
+    """Whether an array has cells where `model`, a layout of equal extents, has them, and padding that holds one value, known or looked for."""
     cdef const Layout *layout = &x.descriptor.layout
     cdef int i
     for i in range(layout.rank):
         if layout.strides[i] != model.strides[i] or layout.paddings[i] != model.paddings[i] or layout.padding_offsets[i] != model.padding_offsets[i]:
             return False
-    return layout.offset == model.offset and holds_one_value(x.buffer) and not x.buffer.shared_with_others
+    return layout.offset == model.offset and holds_one_value(x.buffer) and x.padding_holds(x.buffer.halo_bits)
 
 
 cdef object all_cells(NdArray x, int flags):
@@ -200,8 +200,8 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
     new array. `dtype`: of the result where there is no `out`. NotImplemented: another call."""
     cdef NdArray target = out
     cdef Walk walk
-    if not is_whole(&model.descriptor.layout):
-        return NotImplemented
+    if not is_whole(&model.descriptor.layout) or (out is not None and out.buffer.shared_with_others):
+        return NotImplemented  # others may write the padding of `out` meanwhile
     for x in inputs if out is None else (*inputs, out):
         if not isinstance(x, NdArray):
             if type(x) is NDARRAY:
@@ -215,7 +215,8 @@ cdef object computed_through(object ufunc, tuple inputs, NdArray model, NdArray 
         target = NdArray.__new__(NdArray)
         target.descriptor = model.descriptor if model.descriptor.dtype is dtype else model.descriptor.astype(dtype)
         target.buffer = allocate(target.descriptor.allocLength() * dtype.itemsize, target.descriptor.layout.offset * dtype.itemsize, ALIGNMENT, False)
-        target.buffer.halo_bits = target.buffer.tail_bits = model.buffer.halo_bits if model.descriptor.dtype is dtype else 0
+        kept = model.descriptor.dtype is dtype and not model.buffer.shared_with_others
+        target.buffer.halo_bits = target.buffer.tail_bits = model.buffer.halo_bits if kept else 0
     clean = left == (target.descriptor.dtype, padding_cell(target).tobytes())
     if out is not None and not clean:
         return NotImplemented  # filling it costs as much as leaving it out

@@ -844,6 +844,30 @@ def test_d21_padding_computed_along(layout, dtype, fill):
             assert array.check_padding(fill), i
 
 
+@pytest.mark.parametrize("layout", SHORT_ROWS)
+@pytest.mark.parametrize("fill", [0, 3])
+@pytest.mark.parametrize("dirty", [False, True])
+def test_d21_padding_looked_for(layout, fill, dirty):
+    """D21: the padding holds one value, known or looked for, and afterwards it is what D9 and D10 say."""
+    for i, act in enumerate(ALONG):
+        x, y = SHORT_ROWS[layout]("int8"), SHORT_ROWS[layout]("int8")
+        x.fill_padding(fill)
+        y.fill_padding(fill)
+        cells = np.frombuffer(y.buffer, np.int8)
+        if dirty:
+            cells[:] = np.arange(len(cells))
+        for array in (x, y):
+            array[...] = (np.arange(array.size).reshape(array.shape) % 5 + 1).astype("int8")
+        mark = NdArray(y.descriptor)
+        mark[...] = 1
+        padding = np.frombuffer(mark.buffer, np.int8) == 0
+        values, before = (x.to_numpy(copy=True), y.to_numpy(copy=True)), cells[padding]
+        found, expected = act(x, y), act(*values)
+        assert same(found, expected), i
+        assert np.array_equal(cells[padding], before), i
+        assert found is y or found.check_padding(fill if found.dtype == "int8" else 0), i
+
+
 def test_d21_what_might_be_told():
     """D21: if nobody can tell: padding that others may write, or that warns, is left alone."""
     x, y = SHORT_ROWS["halo"]("float32"), SHORT_ROWS["halo"]("float32")
