@@ -1,12 +1,12 @@
 """Depthwise layers of known networks beside the libraries that are installed: `nd4jlike.bench`, with the share of what this machine can do.
 
-python benchmarks/bench_depthwise.py [--networks mobilenet_v1,..] [--layers 14x14x512:k3,..] [--dtype float32,int8,uint8,int16] [--threads N] [--peers NAME,..]
+python benchmarks/bench_depthwise.py [--networks mobilenet_v1,..] [--layers 14x14x512:k3,..] [--dtype float32,int8,float16,..] [--threads N] [--peers NAME,..]
     [--rounds N] [--json FILE] [--svg FILE] [--check]
 
 us: median time of a call. ratios: best peer's time over ours, on the layouts of the plan, on dense arrays and with TensorFlow Lite's rounding; micro:
-the time of TensorFlow Lite Micro's reference kernel over ours. The bound is the longer of two times:
-all multiplications inside the image at the measured peak of one thread, and the input read and the result written once by a loop that does nothing
-else, measured here on as many bytes. It needs a C compiler (cc); without, there is no such column. Extra: nd4jlike[bench].
+the time of TensorFlow Lite Micro's reference kernel over ours; float32: of float64 and halves, our own time on the same layer in float32 over theirs.
+The bound is the longer of two times: all multiplications inside the image at the measured peak of one thread, and the input read and the result written
+once by a loop that does nothing else, measured here on as many bytes. It needs a C compiler (cc); without, there is no such column. Extra: nd4jlike[bench].
 """
 
 import argparse
@@ -73,7 +73,9 @@ class Bound:
         x, y = np.ones(read + 64, np.int8), np.ones(written + 64, np.int8)
         at, to = x.ctypes.data + -x.ctypes.data % 64, y.ctypes.data + -y.ctypes.data % 64
         memory = self.native.touch(at, read, to, written, max(1, int(2e6 / (read + written))), 10)
-        return operations / self.native.peak(case.x.itemsize) / 1e3, memory * 1e6
+        # Halves are widened and summed as float32; a vector has half as many of float64.
+        peak = self.native.peak(4 if case.quantization is None else case.x.itemsize) / (2 if case.dtype == "float64" else 1)
+        return operations / peak / 1e3, memory * 1e6
 
 
 def row(text, result, bound):
@@ -90,8 +92,10 @@ def row(text, result, bound):
     for name in ("nd4jlike", "nd4jlike dense", "nd4jlike tflite"):
         if name in times:
             line += f"{result.ratio(times[name]):8.2f}" if best else f"{'-':>8}"
-        elif result.case.dtype != "float32":
+        elif result.case.quantization is not None:
             line += f"{'':8}"
+    if result.float32 is not None:
+        line += f"{result.times_float32(ours):9.2f}"
     if "tflite-micro" in times:
         line += f"{times['tflite-micro'].microseconds / ours.microseconds:8.1f}"
     return line, found
@@ -183,7 +187,7 @@ def parsed():
     try:
         for dtype, text in itertools.product(arguments.dtype, arguments.layers):
             bench.parse_layer(text, dtype, arguments.threads)
-    except nd.LayoutError as error:
+    except nd.Nd4jLikeError as error:
         parser.error(str(error))
     return arguments
 
@@ -203,8 +207,9 @@ def main():
             f"{dtype:18}{'us':>10}{'GFLOP/s':>9}{'GB/s':>8}"
             + f"{'% bound':>11}" * (bound is not None)
             + f"  {'best peer':12}{'us':>10}{'ratio':>8}{'dense':>8}"
-            + f"{'tflite':>8}" * (dtype != "float32")
-            + f"{'micro':>8}" * ("tflite-micro" in arguments.peers)
+            + f"{'tflite':>8}" * (dtype in ("int8", "uint8", "int16"))
+            + f"{'float32':>9}" * (dtype in ("float16", "bfloat16", "float64"))
+            + f"{'micro':>8}" * ("tflite-micro" in arguments.peers and dtype in ("float32", "int8", "uint8", "int16"))
         )
         for text in arguments.layers:
             result = bench.measure(bench.parse_layer(text, dtype, arguments.threads), arguments.peers, 1 if arguments.check else arguments.rounds)
@@ -213,9 +218,11 @@ def main():
             rows.append(found)
             notes |= {timing.name: timing.note for timing in result.timings}
             left_out |= {f"{dtype}, {name}: {reason}": None for name, reason in result.left_out.items()}
-        ratios = [t["best_peer_over_this"] for row in rows for t in row["timings"] if row["dtype"] == dtype and t["name"] == "nd4jlike" and row["best_peer"]]
-        if ratios:
-            print(f"{'geometric mean':18}{statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
+        ours = [t for row in rows for t in row["timings"] if row["dtype"] == dtype and t["name"] == "nd4jlike"]
+        for what, key in (("geometric mean", "best_peer_over_this"), ("times float32", "float32")):
+            ratios = [t[key] for t in ours if t[key]]
+            if ratios:
+                print(f"{what:18}{statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
     for name, note in notes.items():
         print(f"{name}: {note}")
     for reason in left_out:

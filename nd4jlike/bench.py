@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,8 +32,10 @@ LAYERS = (
 
 # Seconds that one turn of one contender takes at least: the clock, the loop and what the turns before left in the caches disappear.
 _TURN = 3e-3
-# How far from the exact result a float32 result may be, of itself and of the root mean square of all.
-_TOLERANCE = 1e-4
+# How far from the exact result a result may be, of itself and of the root mean square of all; of halves the unit in the last place.
+_TOLERANCES = {"float32": 1e-4, "float64": 1e-4 * 2**-29, "float16": 2**-10, "bfloat16": 2**-7}
+# What ours on the same layer in float32 is called, beside the other floats.
+_FLOAT32 = "nd4jlike float32"
 # Python reads no more than a few thousand digits; what has more than these has no memory either.
 _NUMBER = r"\d{1,99}"
 _LAYER = re.compile(rf"(?:(?P<n>{_NUMBER})x)?(?P<h>{_NUMBER})x(?P<w>{_NUMBER})x(?P<c>{_NUMBER})(?P<rest>(?::[a-z]{_NUMBER}(?:x{_NUMBER})?)*)")
@@ -111,11 +114,14 @@ class LayerResult:
         Ours first.
     left_out : dict of str
         Why a peer has no timing.
+    float32 : Timing, optional
+        Ours on the same layer in float32, on the layouts that its plan chooses; beside the other floats.
     """
 
     case: Case
     timings: list[Timing] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    float32: Timing | None = None
 
     @property
     def best_peer(self) -> Timing | None:
@@ -126,6 +132,10 @@ class LayerResult:
     def ratio(self, timing: Timing) -> float | None:
         """Time of the best peer over that of `timing`: above 1, `timing` is faster."""
         return None if self.best_peer is None else self.best_peer.microseconds / timing.microseconds
+
+    def times_float32(self, timing: Timing) -> float | None:
+        """How many times as fast as our float32 `timing` is."""
+        return None if self.float32 is None else self.float32.microseconds / timing.microseconds
 
     def gflops(self, timing: Timing) -> float:
         """Billions of multiplications and additions a second."""
@@ -141,10 +151,12 @@ class LayerResult:
         layer = {name: getattr(case, name) for name in ("shape", "kernel", "stride", "dilation", "multiplier", "dtype", "threads", "output_shape")}
         rows = [
             {"name": t.name, "note": t.note, "microseconds": t.microseconds, "least_microseconds": t.least_microseconds}
-            | {"gflops": self.gflops(t), "gigabytes_per_second": self.gigabytes(t), "best_peer_over_this": self.ratio(t)}
+            | {"gflops": self.gflops(t), "gigabytes_per_second": self.gigabytes(t), "best_peer_over_this": self.ratio(t), "float32": self.times_float32(t)}
             for t in self.timings
         ]
-        return layer | {"timings": rows, "best_peer": None if self.best_peer is None else self.best_peer.name, "left_out": self.left_out}
+        best, twin = self.best_peer, self.float32
+        layer |= {"timings": rows, "best_peer": None if best is None else best.name, "left_out": self.left_out}
+        return layer | {"float32_microseconds": None if twin is None else twin.microseconds}
 
 
 def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"]) -> Call:
@@ -153,7 +165,7 @@ def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"]) -> Ca
         dtype=case.dtype,
     )  # fmt: skip
     if dense:
-        x, y = asarray(case.x), asarray(np.empty(case.output_shape, case.dtype))
+        x, y = asarray(case.x), asarray(np.empty(case.output_shape, case.element))
     else:
         x = NdArray(plan.input_descriptor(case.shape))
         if case.quantization is not None:
@@ -169,8 +181,10 @@ def _check(case: Case, expected: npt.NDArray[np.float64], call: Call) -> None:
     result = call.result()
     if result.shape != expected.shape:
         raise UnsupportedCaseError(f"its result has shape {result.shape}, not {expected.shape}")
-    if case.dtype == "float32":
-        off = np.abs(result - expected) - _TOLERANCE * (np.abs(expected) + float(np.sqrt(np.mean(expected**2))))
+    if case.quantization is None:
+        # Some round halves after each tap: what that adds up to grows with the root of their number.
+        tolerance = _TOLERANCES[case.dtype] * (1 + math.prod(case.kernel) ** 0.5 if case.element.itemsize == 2 else 1)
+        off = np.abs(result.astype(np.float64) - expected) - tolerance * (np.abs(expected) + float(np.sqrt(np.mean(expected**2))))
     else:  # roundings differ where the exact result lies near one half; the multiplier of int16 has 15 bits
         off = np.abs(result.astype(np.int64) - expected) - (2 if case.dtype == "int16" else 1)
     if not (off <= 0).all():
@@ -219,13 +233,16 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     result = LayerResult(case)
     expected = case.expected()
     rounding: Literal["tflite", "xnnpack"] = "tflite" if case.dtype == "int16" else "xnnpack"  # which has no int16
-    own: dict[str, tuple[bool, Literal["tflite", "xnnpack"]]] = {"nd4jlike": (False, rounding), "nd4jlike dense": (True, rounding)}
+    own: dict[str, tuple[Case, bool, Literal["tflite", "xnnpack"]]] = {"nd4jlike": (case, False, rounding), "nd4jlike dense": (case, True, rounding)}
     if case.quantization is not None and rounding != "tflite":
-        own["nd4jlike tflite"] = (False, "tflite")
-    calls = {name: _ours(case, *how) for name, how in own.items()}
+        own["nd4jlike tflite"] = (case, False, "tflite")
+    if case.quantization is None and case.dtype != "float32":
+        own[_FLOAT32] = (replace(case, dtype="float32"), False, rounding)
+    calls = {name: _ours(*how) for name, how in own.items()}
     for name, call in calls.items():
+        layer = own[name][0]
         try:
-            _check(case, expected, call)
+            _check(layer, expected if layer is case else layer.expected(), call)
         except UnsupportedCaseError as error:
             raise Nd4jLikeError(f"{name}: {error}") from error
     for name in peers:
@@ -244,8 +261,9 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     for _ in range(rounds):
         for name in order.permutation(list(calls)):
             found[name].append(_time(calls[name], repeats[name]))
-    for name, call in calls.items():
-        result.timings.append(Timing(name, call.note, statistics.median(found[name]) * 1e6, min(found[name]) * 1e6))
+    timings = {name: Timing(name, call.note, statistics.median(found[name]) * 1e6, min(found[name]) * 1e6) for name, call in calls.items()}
+    result.float32 = timings.pop(_FLOAT32, None)
+    result.timings = list(timings.values())
     return result
 
 

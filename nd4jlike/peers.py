@@ -6,13 +6,18 @@ import ctypes
 import importlib
 import math
 import sys
+import tempfile
+import time
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nd4jlike.errors import LayoutError, MissingLibraryError, Nd4jLikeError
+from nd4jlike.dtypes import dtype as element_type
+from nd4jlike.dtypes import numpy_dtype
+from nd4jlike.errors import LayoutError, MissingLibraryError, Nd4jLikeError, UnsupportedLayoutError
 from nd4jlike.geometry import Window
 from nd4jlike.interpreters import LiteRtXnnpack, TfliteMicro
 from nd4jlike.quantization import Quantization
@@ -29,7 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["DTYPES", "PEERS", "Call", "Case", "UnsupportedCaseError", "prepare"]
 
 
-DTYPES = ("float32", "int8", "uint8", "int16")
+DTYPES = ("float32", "int8", "uint8", "int16", "float16", "bfloat16", "float64")
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 class UnsupportedCaseError(Nd4jLikeError):
@@ -66,9 +72,9 @@ class Case:
         Height and width.
     multiplier : int
         Output channels for each input channel.
-    dtype : {"float32", "int8", "uint8", "int16"}
-        Of input and result. int8 and uint8: the lowest number stands for 0, as behind a ReLU. Weights are int8 with a scale for each output channel,
-        but uint8 for uint8, with one scale and a zero point.
+    dtype : {"float32", "int8", "uint8", "int16", "float16", "bfloat16", "float64"}
+        Of input and result, and of floats' weights and bias. int8 and uint8: the lowest number stands for 0, as behind a ReLU. Integers' weights are int8
+        with a scale for each output channel, but uint8 for uint8, with one scale and a zero point.
     threads : int
         That a library may use.
     seed : int
@@ -78,6 +84,8 @@ class Case:
     ------
     LayoutError
         For extents below 1 and other element types.
+    MissingLibraryError
+        For bfloat16 where `ml_dtypes` is not installed.
 
     Examples
     --------
@@ -104,6 +112,12 @@ class Case:
             raise LayoutError(f"the image and what windows reach around it outgrow the signed machine word in bytes: {self}")
         if self.dtype not in DTYPES:
             raise LayoutError(f"the element type of a layer is one of {', '.join(DTYPES)}: {self.dtype!r}")
+        numpy_dtype(element_type(self.dtype))
+
+    @property
+    def element(self) -> np.dtype[Any]:
+        """NumPy's dtype of input and result; `ml_dtypes` has that of bfloat16."""
+        return numpy_dtype(element_type(self.dtype))
 
     @property
     def channels(self) -> int:
@@ -142,7 +156,7 @@ class Case:
     @property
     def bytes(self) -> tuple[int, int]:
         """Least traffic: bytes of the input and of the result."""
-        itemsize = np.dtype(self.dtype).itemsize
+        itemsize = self.element.itemsize
         return int(np.prod(self.shape)) * itemsize, int(np.prod(self.output_shape)) * itemsize
 
     @property
@@ -152,7 +166,7 @@ class Case:
     @cached_property
     def quantization(self) -> Quantization | None:
         """Scales that spread the sums over the range of the result."""
-        if self.dtype == "float32":
+        if self.dtype in _FLOATS:
             return None
         taps = (self.kernel[0] * self.kernel[1]) ** 0.5
         step, deviation, zero = (12 / 65535, taps * 8000 * 45, 0) if self.dtype == "int16" else (6 / 255, taps * 85 * 45, self._lowest)
@@ -165,8 +179,8 @@ class Case:
     def x(self) -> _Array:
         """The input."""
         values = self._random(2).standard_normal(self.shape, np.float32)
-        if self.dtype == "float32":
-            return values
+        if self.quantization is None:
+            return values.astype(self.element, copy=False)
         values = values * 8000 if self.dtype == "int16" else values * 60 + (68 + self._lowest)
         return np.clip(np.rint(values), self._lowest, np.iinfo(self.dtype).max).astype(self.dtype)
 
@@ -174,8 +188,8 @@ class Case:
     def weights(self) -> _Array:
         """Of shape (kH, kW, C, M)."""
         values = self._random(3).standard_normal((*self.kernel, self.channels, self.multiplier), np.float32)
-        if self.dtype == "float32":
-            return values
+        if self.quantization is None:
+            return values.astype(self.element, copy=False)
         if self.dtype == "uint8":
             return np.clip(np.rint(values * 45 + self._weights_zero), 0, 255).astype(np.uint8)
         return np.clip(np.rint(values * 45), -127, 127).astype(np.int8)
@@ -185,7 +199,7 @@ class Case:
         """Of shape (C*M,)."""
         values = self._random(4).standard_normal(self.outputs, np.float32)
         if self.quantization is None:
-            return values
+            return values.astype(self.element, copy=False)
         return np.rint((values + 2) / (self.quantization.input[0] * self._scales)).astype(np.int64 if self.dtype == "int16" else np.int32)
 
     @property
@@ -208,7 +222,7 @@ class Case:
             rows = slice(top, top + (height - 1) * self.stride[0] + 1, self.stride[0])
             columns = slice(left, left + (width - 1) * self.stride[1] + 1, self.stride[1])
             total += padded[:, rows, columns, :, None] * weights[row, column]
-        sums = total.reshape(self.output_shape) + self.bias
+        sums = total.reshape(self.output_shape) + self.bias.astype(np.float64)
         if self.quantization is None:
             return sums
         (scale, _), (out_scale, out_zero) = self.quantization.input, self.quantization.output
@@ -236,12 +250,15 @@ def _onednn(case: Case) -> Call:
     from nd4jlike.ndarray import NdArray
 
     ctypes.CDLL("libgomp.so.1").omp_set_num_threads(case.threads)
-    _need(case.dtype in ("float32", "int8"), "its weights are int8, its activations bytes")
+    _need(case.dtype in (*_FLOATS, "int8"), "its weights are int8, its activations bytes")
     quantization, offset, dtype = case.quantization, 0, case.dtype
     if quantization is not None:  # unsigned bytes are its native ones
         (scale, zero), (out_scale, out_zero), offset, dtype = quantization.input, quantization.output, 128, "uint8"
         quantization = Quantization((scale, zero + offset), quantization.weights, (out_scale, out_zero + offset))
-    plan = onednn.DepthwiseConv2d(case.shape, case.weights, case.bias, dtype=dtype, stride=case.stride, dilation=case.dilation, quantization=quantization)
+    try:
+        plan = onednn.DepthwiseConv2d(case.shape, case.weights, case.bias, dtype=dtype, stride=case.stride, dilation=case.dilation, quantization=quantization)
+    except UnsupportedLayoutError as error:  # its cause is the same for all layers of a type
+        raise UnsupportedCaseError(f"no convolution of {dtype}: {error.__cause__ or error}") from error
     x, y = NdArray(plan.src_descriptor), NdArray(plan.dst_descriptor)
     x[...] = _shifted(case.x, offset)
     tag = plan.src_descriptor.permute((0, 3, 1, 2)).tag
@@ -254,24 +271,51 @@ def _shifted(values: _Array, offset: int) -> _Array:
 
 
 def _torch(case: Case) -> Call:
-    _need(case.dtype == "float32", "its quantized operators are not asked here")
+    _need(case.dtype in _FLOATS, "its quantized operators are not asked here")
     torch = _load("torch")
     torch.set_num_threads(case.threads)
     (top, bottom), (left, right) = case.pads
     x, padding = case.x, (top, left)
     if (top, left) != (bottom, right):  # it pads both sides alike: the pixels are there before the clock starts
         x, padding = np.pad(x, ((0, 0), *case.pads, (0, 0))), (0, 0)
-    image = torch.from_numpy(np.ascontiguousarray(x)).permute(0, 3, 1, 2)
-    weights = torch.from_numpy(np.ascontiguousarray(case.weights.transpose(2, 3, 0, 1).reshape(case.outputs, 1, *case.kernel)))
-    weights = weights.contiguous(memory_format=torch.channels_last)
-    bias = torch.from_numpy(case.bias)
+
+    def tensor(values: _Array) -> Any:
+        values = np.ascontiguousarray(values)
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16) if case.dtype == "bfloat16" else torch.from_numpy(values)
+
+    image, bias = tensor(x).permute(0, 3, 1, 2), tensor(case.bias)
+    weights = tensor(case.weights.transpose(2, 3, 0, 1).reshape(case.outputs, 1, *case.kernel))
     results: list[Any] = [None]
 
-    def run() -> None:
-        with torch.inference_mode():
-            results[0] = torch.nn.functional.conv2d(image, weights, bias, case.stride, padding, case.dilation, case.channels)
+    def call(layout: str, memory_format: Any) -> Call:
+        given, kernels = image.contiguous(memory_format=memory_format), weights.contiguous(memory_format=memory_format)
 
-    return Call(run, lambda: results[0].permute(0, 2, 3, 1).numpy(), f"torch {torch.__version__}, channels last")
+        def run() -> None:
+            with torch.inference_mode():
+                results[0] = torch.nn.functional.conv2d(given, kernels, bias, case.stride, padding, case.dilation, case.channels)
+
+        return Call(run, result, f"torch {torch.__version__}, {layout}")
+
+    def result() -> _Array:
+        numbers = results[0].view(torch.int16) if case.dtype == "bfloat16" else results[0]
+        values: _Array = numbers.permute(0, 2, 3, 1).numpy().view(case.element)
+        return values
+
+    last, planes = ("channels last", torch.channels_last), ("NCHW", torch.contiguous_format)
+    if case.dtype == "float32":
+        return call(*last)
+    return min(call(*last), call(*planes), key=_seconds)  # where its oneDNN has no such type, channels last take up to 7 times as long
+
+
+def _seconds(call: Call) -> float:
+    """Least time of two runs, after one."""
+    call.run()
+    times = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        call.run()
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def _onnxruntime(case: Case) -> Call:
@@ -292,7 +336,7 @@ def _onnxruntime(case: Case) -> Call:
             "wz": np.full(len(case.quantization.weights), case.quantization.weights_zero_point, case.weights.dtype),
         }
         names, operator = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], "QLinearConv"
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(case.dtype))
+    element = helper.np_dtype_to_tensor_dtype(case.element)
     planes = [(n, c, h, w) for n, h, w, c in (case.shape, case.output_shape)]
     graph = helper.make_graph(
         [helper.make_node(operator, names, ["y"], **geometry)],
@@ -301,11 +345,16 @@ def _onnxruntime(case: Case) -> Call:
         [helper.make_tensor_value_info("y", element, planes[1])],
         [values(np.ascontiguousarray(value), name) for name, value in constants.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22 if case.dtype == "bfloat16" else 17)], ir_version=9)
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = case.threads, 3
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0)
-    x, y = np.ascontiguousarray(case.x.transpose(0, 3, 1, 2)), np.empty(planes[1], case.dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        if case.dtype == "float16":
+            options.optimized_model_filepath = str(Path(folder) / "layer.onnx")
+        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        if case.dtype == "float16":  # without a kernel of its own, casts to float32 and back are put around that one
+            _need("Cast" not in {node.op_type for node in onnx.load(options.optimized_model_filepath).graph.node}, "it computes float16 in float32")
+    x, y = np.ascontiguousarray(case.x.transpose(0, 3, 1, 2)), np.empty(planes[1], case.element)
     binding = session.io_binding()
     binding.bind_input("x", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
     binding.bind_output("y", "cpu", 0, y.dtype, y.shape, y.ctypes.data)
@@ -314,15 +363,17 @@ def _onnxruntime(case: Case) -> Call:
 
 
 def _openvino(case: Case) -> Call:
-    _need(case.dtype in ("float32", "int8"), "only float32 and int8 are asked of it here")
+    _need(case.dtype in (*_FLOATS, "int8"), "of integers only int8 is asked of it here")
     openvino = _load("openvino")
     ops = _load("openvino", "openvino.opset13")
     quantization = case.quantization
     # Unsigned bytes are its native ones.
-    offset, element = (0, openvino.Type.f32) if quantization is None else (128, openvino.Type.u8)
+    name = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "int8": "u8"}.get(case.dtype, "f32")
+    offset, element = (0 if quantization is None else 128), getattr(openvino.Type, name)
     image = parameter = ops.parameter(case.shape, element)
-    kernels = ops.constant(np.ascontiguousarray(case.weights.transpose(2, 3, 0, 1).reshape(case.channels, case.multiplier, 1, *case.kernel)))
-    bias = case.bias.astype(np.float32)
+    weights = np.ascontiguousarray(case.weights.transpose(2, 3, 0, 1).reshape(case.channels, case.multiplier, 1, *case.kernel))
+    # NumPy's float64 holds them all, and it reads no bfloat16.
+    kernels, bias = ops.constant(weights) if quantization else ops.constant(weights.astype(np.float64), element), case.bias.astype(np.float64)
     if quantization is not None:
         (scale, zero), scales = quantization.input, np.array(quantization.weights, np.float32)
         image = ops.convert(image, "f32")
@@ -330,11 +381,11 @@ def _openvino(case: Case) -> Call:
             image = ops.subtract(image, ops.constant(np.float32(zero + offset)))
         image = ops.multiply(image, ops.constant(np.float32(scale)))
         kernels = ops.multiply(ops.convert(kernels, "f32"), ops.constant(scales.reshape(case.channels, case.multiplier, 1, 1, 1)))
-        bias = (case.bias * (scale * scales.astype(np.float64))).astype(np.float32)
+        bias = bias * (scale * scales.astype(np.float64))
     (top, bottom), (left, right) = case.pads
     image = ops.transpose(image, ops.constant(np.array([0, 3, 1, 2])))
     image = ops.group_convolution(image, kernels, list(case.stride), [top, left], [bottom, right], list(case.dilation))
-    image = ops.add(image, ops.constant(bias.reshape(1, -1, 1, 1)))
+    image = ops.add(image, ops.constant(bias.reshape(1, -1, 1, 1), openvino.Type.f32 if quantization else element))
     if quantization is not None:
         out_scale, out_zero = quantization.output
         low, high = ((end - (out_zero + offset)) * out_scale for end in (0, 255))
@@ -342,12 +393,22 @@ def _openvino(case: Case) -> Call:
     image = ops.transpose(image, ops.constant(np.array([0, 2, 3, 1])))
     if quantization is not None:
         image = ops.convert(image, "u8")
-    settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": case.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
-    request = openvino.Core().compile_model(openvino.Model([image], [parameter], "layer"), "CPU", settings).create_infer_request()
+    settings = {
+        "INFERENCE_PRECISION_HINT": name if name in ("f16", "bf16") else "f32",
+        "INFERENCE_NUM_THREADS": case.threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = openvino.Core().compile_model(openvino.Model([image], [parameter], "layer"), "CPU", settings)
+    if case.dtype in _FLOATS[1:]:  # what the machine has no instructions for it computes in another type, and says so
+        told = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
+        precisions = {info["runtimePrecision"].astype(str) for info in told if info["layerType"].astype(str) == "Convolution"}
+        _need(precisions == {name}, f"it computes {case.dtype} in {', '.join(sorted(precisions))}")
+    request = compiled.create_infer_request()
     x = np.ascontiguousarray(_shifted(case.x, offset))
     y = np.empty(case.output_shape, x.dtype)
-    request.set_input_tensor(openvino.Tensor(x, shared_memory=True))
-    request.set_output_tensor(openvino.Tensor(y, shared_memory=True))
+    request.set_input_tensor(openvino.Tensor(x.view(np.uint16) if name == "bf16" else x, x.shape, element))
+    request.set_output_tensor(openvino.Tensor(y.view(np.uint16) if name == "bf16" else y, y.shape, element))
     keep = (x, y)
     return Call(request.infer, lambda: _shifted(keep[1], -offset), f"OpenVINO {openvino.__version__.split('-')[0]}, NHWC")
 
@@ -369,6 +430,7 @@ def _litert(case: Case) -> Call:
 
 
 def _tflite_micro(case: Case) -> Call:
+    _need(case.dtype == "float32" or case.quantization is not None, "its floats are float32")
     return _interpreted(case, TfliteMicro, "reference kernels, NHWC")
 
 

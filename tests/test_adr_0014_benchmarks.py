@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -12,10 +14,12 @@ import pytest
 
 import nd4jlike as nd
 from nd4jlike import bench, cli, peers
+from nd4jlike.adapters import onednn
 from nd4jlike.peers import Call, Case
 from reference import accumulate
 
 ROOT = Path(__file__).resolve().parents[1]
+OTHER_FLOATS = ("float16", "bfloat16", "float64")
 SMALL = Case((1, 6, 7, 5), (3, 5), (2, 1), (1, 2), 2)
 
 
@@ -26,7 +30,7 @@ def hasty(monkeypatch):
 
 
 def exact(case):
-    return Call(lambda: None, lambda: (case.expected() if case.dtype == "float32" else np.rint(case.expected())).astype(case.dtype), "exact 1")
+    return Call(lambda: None, lambda: (case.expected() if case.quantization is None else np.rint(case.expected())).astype(case.element), "exact 1")
 
 
 def off_by(amount):
@@ -53,14 +57,32 @@ def test_d1_the_layer_is_what_the_oracle_says(dtype):
     np.testing.assert_allclose(case.expected(), sums, rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.parametrize(("dtype", "harmless", "wrong"), [("float32", 1e-5, 0.01), ("int8", 1, 2), ("uint8", 1, 2), ("int16", 1, 3)])
+@pytest.mark.parametrize(
+    ("dtype", "harmless", "wrong"),
+    [
+        ("float32", 1e-5, 0.01), ("float64", 1e-12, 3e-12), ("float16", 0.03, 0.05), ("bfloat16", 0.24, 0.4),  # itself and the root mean square: 10
+        ("int8", 1, 2), ("uint8", 1, 2), ("int16", 1, 3),
+    ],
+)  # fmt: skip
 def test_d1_wrong_results_are_not_timed(monkeypatch, dtype, harmless, wrong):
-    """D1: A contender is timed only after its result was compared: float32 within 1e-4, int8 and uint8 within one, int16 within two."""
+    """D1: float64 within 2**-29 of that, float16 and bfloat16 within `1 + sqrt(taps)` units in the last place, int8 and uint8 within one, int16 within two."""
     monkeypatch.setattr(bench, "PEERS", peers.PEERS | {"near": off_by(harmless), "wrong": off_by(wrong)})
     monkeypatch.setattr(peers, "PEERS", bench.PEERS)
     result = bench.measure(Case((1, 4, 5, 4), dtype=dtype), ("near", "wrong"), rounds=1)
     assert [timing.name for timing in result.timings if timing.name in bench.PEERS] == ["near"]
     assert "wrong at (0, 1, 2, 3)" in result.left_out["wrong"]
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [("float16", 2**-10), ("bfloat16", 2**-7)])
+@pytest.mark.parametrize(("kernel", "units"), [((1, 1), 2), ((5, 5), 6), ((2, 8), 5)])
+def test_d1_halves_that_are_rounded_after_each_tap(dtype, unit, kernel, units):
+    """D1: float16 and bfloat16 within `1 + sqrt(taps)` units in the last place of both."""
+    case = Case((1, 6, 6, 4), kernel, dtype=dtype)
+    expected = case.expected()
+    one = unit * (abs(expected[0, 1, 2, 3]) + np.sqrt(np.mean(expected**2)))
+    bench._check(case, expected, off_by((units - 0.6) * one)(case))
+    with pytest.raises(peers.UnsupportedCaseError, match=r"wrong at \(0, 1, 2, 3\)"):
+        bench._check(case, expected, off_by((units + 0.6) * one)(case))
 
 
 def test_d1_a_wrong_result_of_ours_ends_the_run(monkeypatch):
@@ -135,12 +157,162 @@ def test_d5_ratio():
 
 @pytest.mark.parametrize(("dtype", "weights", "bias", "scales"), [("int8", "int8", "int32", 6), ("uint8", "uint8", "int32", 1), ("int16", "int8", "int64", 6)])
 def test_d7_integers(dtype, weights, bias, scales):
-    """D7: Element types are float32, int8, uint8 with one scale and asymmetric weights, and int16 with int8 weights."""
+    """D7: Element types are float32, int8, uint8 with one scale and asymmetric weights, int16 with int8 weights, and float16, bfloat16 and float64."""
     case = Case((1, 4, 5, 3), multiplier=2, dtype=dtype)
     assert (case.x.dtype, case.weights.dtype, case.bias.dtype, len(case.quantization.weights)) == (dtype, weights, bias, scales)
     assert (case.quantization.weights_zero_point != 0) == (dtype == "uint8")
-    with pytest.raises(nd.LayoutError, match="one of float32, int8, uint8, int16: 'float80'"):
+    with pytest.raises(nd.LayoutError, match="one of float32, int8, uint8, int16, float16, bfloat16, float64: 'float80'"):
         Case((1, 4, 5, 3), dtype="float80")
+
+
+@pytest.mark.parametrize("dtype", OTHER_FLOATS)
+def test_d7_floats(dtype):
+    """D7: float16, bfloat16 and float64, whose weights and bias are of the same type."""
+    case = Case((1, 4, 5, 3), multiplier=2, dtype=dtype)
+    assert {case.x.dtype, case.weights.dtype, case.bias.dtype} == {case.element} == {np.dtype(dtype)}
+    assert case.quantization is None
+    assert case.bytes == (60 * case.element.itemsize, 120 * case.element.itemsize)
+    ours = bench._ours(case, False, "xnnpack")
+    ours.run()
+    assert ours.result().dtype == dtype
+
+
+def test_d7_bfloat16_without_its_numbers(monkeypatch, capsys):
+    """D7: Element types are bfloat16 and others; NumPy's numbers of it are those of ml_dtypes."""
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(nd.MissingLibraryError, match="ml_dtypes"):
+        Case((1, 4, 5, 3), dtype="bfloat16")
+    monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--dtype", "bfloat16", "--layers", "3x3x8"])
+    with pytest.raises(SystemExit) as raised:
+        script().main()
+    assert raised.value.code == 2
+    assert re.fullmatch("bench_depthwise.py: .*ml_dtypes.*\n", capsys.readouterr().err)
+
+
+def reason(name, dtype):
+    """Why a peer has no figure."""
+    return bench.measure(Case((1, 4, 5, 8), dtype=dtype), (name,), rounds=1).left_out[name]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="kernels of float16 are elsewhere")
+def test_d8_conversions_of_onnxruntime():
+    """D8: Who has no kernel of a type and computes it in another, between conversions, has no figure; its reason names the other type."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    assert reason("onnxruntime", "float16") == "it computes float16 in float32"
+    for dtype in ("bfloat16", "float64"):  # which the models may have
+        assert "NOT_IMPLEMENTED" in reason("onnxruntime", dtype)
+
+
+def test_d8_conversions_of_openvino(monkeypatch):
+    """D8: its reason names the other type, as the library itself tells it on this machine."""
+    openvino = pytest.importorskip("openvino")
+    assert reason("openvino", "float64") == "it computes float64 in f32"
+    able = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    for dtype, capability in (("float16", "FP16"), ("bfloat16", "BF16")):
+        case = Case((1, 4, 5, 8), dtype=dtype)
+        left_out = bench.measure(case, ("openvino",), rounds=1).left_out
+        assert left_out == {} if capability in able else left_out["openvino"].startswith(f"it computes {dtype} in ")
+
+
+def test_d8_kernels_that_are_missing():
+    """D8: Who has no kernel of a type has no figure."""
+    for dtype in OTHER_FLOATS:
+        assert reason("tflite-micro", dtype) == "its floats are float32"
+    pytest.importorskip("ai_edge_litert")
+    for dtype in ("bfloat16", "float64"):
+        assert reason("litert", dtype).startswith("ai-edge-litert cannot run this model")
+
+
+def test_d8_a_type_that_onednn_lacks():
+    """D8: Who has no kernel of a type has no figure; its reason is the same for all layers."""
+    if not onednn.find_library():
+        pytest.skip("no oneDNN")
+    assert re.match(r"no convolution of float64: dnnl_\w+: unimplemented", reason("onednn", "float64"))
+
+
+def test_d4_torch_has_the_layout_that_it_is_faster_with(monkeypatch):
+    """D4: torch has the faster of channels last and NCHW, but in float32, where channels last is."""
+    pytest.importorskip("torch")
+    for fastest in ("channels last", "NCHW"):
+        monkeypatch.setattr(peers, "_seconds", lambda call, fastest=fastest: 1 - call.note.endswith(fastest))
+        for dtype in OTHER_FLOATS:
+            assert peers.prepare("torch", Case((1, 4, 5, 8), dtype=dtype)).note.endswith(fastest)
+        assert peers.prepare("torch", Case((1, 4, 5, 8))).note.endswith("channels last")
+
+
+def test_d4_the_faster_call_is_the_one_that_takes_less_time(monkeypatch):
+    """D4: torch has the faster of two: the lesser time of two runs after one."""
+    times = iter([0.0, 3.0, 10.0, 12.0])
+    monkeypatch.setattr(peers.time, "perf_counter", lambda: next(times))
+    runs = []
+    assert peers._seconds(Call(lambda: runs.append(1), lambda: None, "")) == 2.0
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("dtype", OTHER_FLOATS)
+def test_d9_times_float32(monkeypatch, dtype):
+    """D9: our own float32, on the same layer, is compared and takes turns as all do; `float32` tells how many times as fast as that they are."""
+    case, asked, runs, ours = Case((1, 4, 5, 8), dtype=dtype), [], [], bench._ours
+
+    def recorded(layer, *how):
+        asked.append((layer, *how))
+        call = ours(layer, *how)
+        return call._replace(run=lambda: runs.append(layer.dtype) or call.run())
+
+    monkeypatch.setattr(bench, "_ours", recorded)
+    result = bench.measure(case, (), rounds=7)
+    twin = Case((1, 4, 5, 8))
+    assert asked == [(case, False, "xnnpack"), (case, True, "xnnpack"), (twin, False, "xnnpack")]
+    assert runs.count("float32") == 1 + 4 + 2 * 7
+    assert [timing.name for timing in result.timings] == ["nd4jlike", "nd4jlike dense"]
+    assert result.float32.microseconds > 0
+    found = result.to_dict()
+    assert found["float32_microseconds"] == result.float32.microseconds
+    assert [row["float32"] for row in found["timings"]] == [result.float32.microseconds / timing.microseconds for timing in result.timings]
+
+
+def test_d9_only_beside_other_floats():
+    """D9: Beside float16, bfloat16 and float64; nothing else has such a figure."""
+    for dtype in ("float32", "int8", "int16"):
+        result = bench.measure(Case((1, 4, 5, 8), dtype=dtype), (), rounds=1)
+        assert result.float32 is None
+        assert {row["float32"] for row in result.to_dict()["timings"]} == {None}
+
+
+def test_d9_its_own_result_is_compared(monkeypatch):
+    """D9: our own float32 is compared as all are: a wrong result ends the run."""
+    monkeypatch.setattr(bench, "_ours", lambda case, dense, rounding: off_by(0.01 if case.dtype == "float32" else 0)(case))
+    with pytest.raises(nd.Nd4jLikeError, match=r"nd4jlike float32: its result is wrong at \(0, 1, 2, 3\)"):
+        bench.measure(Case((1, 4, 5, 4), dtype="float16"), (), rounds=1)
+
+
+def test_d9_it_is_no_peer():
+    """D9: `float32` tells how many times as fast; it is no peer, and 2 is twice as fast."""
+    ours, twin = bench.Timing("nd4jlike", "", 10.0, 9.0), bench.Timing("nd4jlike float32", "", 20.0, 19.0)
+    result = bench.LayerResult(Case((1, 4, 4, 10), dtype="float16"), [ours], float32=twin)
+    assert result.times_float32(ours) == 2.0
+    assert result.best_peer is None
+
+
+def test_d9_tables(capsys, monkeypatch):
+    """D9: `float32` tells how many times as fast as that they are, in both tables."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    for dtype, has_column in (("float16", True), ("float32", False)):
+        assert cli.main(["bench", "3x3x8", "--dtype", dtype, "--peers", "", "--rounds", "1"]) == 0
+        table = capsys.readouterr().out.partition("\n")[2]  # the first line names the type
+        assert ("float32" in table) == has_column
+    ours = [bench.Timing("nd4jlike", "", 10.0, 9.0), bench.Timing("nd4jlike dense", "", 20.0, 19.0)]
+    times = bench.LayerResult(Case((1, 3, 3, 8), dtype="float16"), ours, float32=bench.Timing("nd4jlike float32", "", 37.0, 36.0))
+    module = script()
+    monkeypatch.setattr(bench, "measure", lambda *_: times)
+    monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--threads", "2", "--dtype", "float16", "--peers", "", "--layers", "3x3x8"])
+    module.main()
+    head, line, mean = capsys.readouterr().out.splitlines()[:3]
+    assert head.endswith(" float32")
+    assert line.endswith(" 3.70")
+    assert len(head) == len(line)
+    assert mean.split() == ["times", "float32", "3.70,", "least", "3.70"]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
@@ -162,11 +334,13 @@ def script():
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the bound is measured by compiled C")
 def test_d6_bound(tmp_path):
-    """D6: The bound of a layer is the longer of computing the taps inside the image at the measured peak, and reading and writing once."""
+    """D6: the taps inside the image at the measured peak, reading and writing once; Halves are computed at the peak of float32, float64 at half of it."""
     bound = script().Bound(tmp_path)
     inside = (3 * 5 - 2) * (3 * 6 - 2)  # of 3x3 on 5x6 pixels
     bound.native = type("Native", (), {"peak": lambda _, itemsize: itemsize / 2, "touch": lambda _, *what: 1e-6 * what[1] + 1e-3 * what[3]})()
-    assert bound.microseconds(Case((2, 5, 6, 4))) == pytest.approx((2 * 2 * 4 * inside / 2e3, 960 + 960e3))
+    computing = 2 * 2 * 4 * inside / 2e3  # of float32: the native peak is 2 for 4 bytes, 1 for 2
+    for dtype, times, size in (("float32", 1, 4), ("float16", 1, 2), ("bfloat16", 1, 2), ("float64", 2, 8), ("int16", 2, 2), ("int8", 4, 1)):
+        assert bound.microseconds(Case((2, 5, 6, 4), dtype=dtype)) == pytest.approx((times * computing, 240 * size * 1001)), dtype
     real = script().Bound(tmp_path)
     computing, memory = real.microseconds(Case((1, 28, 28, 64)))
     assert computing > 0
@@ -194,7 +368,7 @@ def test_d6_networks():
         ("--layers", "", "a layer is"),
         ("--layers", "3x3x8,foo", "a layer is"),
         ("--layers", "14x14x0", "every extent of a layer is at least 1"),
-        ("--dtype", "float32,float33", "the element type of a layer is one of float32, int8, uint8, int16: 'float33'"),
+        ("--dtype", "float32,float33", "the element type of a layer is one of float32, int8, uint8, int16, float16, bfloat16, float64: 'float33'"),
         ("--dtype", "", "the element type of a layer is one of"),
         ("--peers", "torch,foo", "are known: 'foo'"),
         ("--threads", "0", "argument --threads: must be an integer of at least 1: '0'"),

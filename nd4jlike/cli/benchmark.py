@@ -47,8 +47,9 @@ def _print_bench(arguments: argparse.Namespace, layers: Sequence[str], results: 
 
     names = list(dict.fromkeys(timing.name for result in results for timing in result.timings))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    beside = ["float32\n/ ours"] if results[0].float32 else []
     for number, name in enumerate(
-        ["layer", *(f"{name.replace(' ', chr(10))}\nus" for name in names), "GFLOP/s", "GB/s", "best peer\n/ ours", "best peer\n/ dense"]
+        ["layer", *(f"{name.replace(' ', chr(10))}\nus" for name in names), "GFLOP/s", "GB/s", "best peer\n/ ours", "best peer\n/ dense", *beside]
     ):
         table.add_column(name, no_wrap=True, justify="right" if number else "left")
     for layer, result in zip(layers, results, strict=True):
@@ -56,10 +57,12 @@ def _print_bench(arguments: argparse.Namespace, layers: Sequence[str], results: 
         ours, dense = times["nd4jlike"], times["nd4jlike dense"]
         cells = [f"{times[name].microseconds:.1f}" if name in times else "-" for name in names]
         cells += [f"{result.gflops(ours):.1f}", f"{result.gigabytes(ours):.1f}", *(or_dash(result.ratio(timing)) for timing in (ours, dense))]
+        cells += [or_dash(result.times_float32(ours))] if beside else []
         table.add_row(*(Text(cell) for cell in (layer, *cells)))
     notes = {
         timing.note.split(",")[0] for result in results for timing in result.timings if timing.name not in {"nd4jlike", "nd4jlike dense", "nd4jlike tflite"}
     }
-    title = f"NHWC, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds; ours {results[0].timings[0].note}"
+    title = f"NHWC, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds"
+    title += f"; ours {results[0].timings[0].note}"
     reasons = dict.fromkeys(f"{name}: {reason}" for result in results for name, reason in result.left_out.items())
     print_rich(Text("; ".join([title, *sorted(notes)])), table, *(Text(f"left out, {reason}") for reason in reasons))
