@@ -38,7 +38,7 @@ _TOLERANCES = {"float32": 1e-4, "float64": 1e-4 * 2**-29, "float16": 2**-10, "bf
 _FLOAT32 = "nd4jlike float32"
 # Python reads no more than a few thousand digits; what has more than these has no memory either.
 _NUMBER = r"\d{1,99}"
-_LAYER = re.compile(rf"(?:(?P<n>{_NUMBER})x)?(?P<h>{_NUMBER})x(?P<w>{_NUMBER})x(?P<c>{_NUMBER})(?P<rest>(?::[a-z]{_NUMBER}(?:x{_NUMBER})?)*)")
+_LAYER = re.compile(rf"(?:(?P<n>{_NUMBER})x)?(?P<h>{_NUMBER})x(?P<w>{_NUMBER})x(?P<c>{_NUMBER})(?P<rest>(?::[a-z]{_NUMBER}(?:x{_NUMBER})?)*)(?P<planes>:nchw)?")
 
 
 def parse_layer(text: str, dtype: str = "float32", threads: int = 1) -> Case:
@@ -48,7 +48,7 @@ def parse_layer(text: str, dtype: str = "float32", threads: int = 1) -> Case:
     ----------
     text : str
         Height, width and channels of the input (with the batch before them where it is not 1), then ``:k`` kernel (3), ``:s`` stride (1),
-        ``:d`` dilation (1), each a number or height x width, and ``:m`` depth multiplier (1).
+        ``:d`` dilation (1), each a number or height x width, and ``:m`` depth multiplier (1); at the end ``:nchw`` for dense arrays of that order.
     dtype, threads
         See `Case`.
 
@@ -71,14 +71,15 @@ def parse_layer(text: str, dtype: str = "float32", threads: int = 1) -> Case:
     found = _LAYER.fullmatch(text)
     rest = {part[0]: part[1:] for part in found["rest"].split(":")[1:]} if found else {}
     if found is None or not set(rest) <= set("ksdm") or "x" in rest.get("m", ""):
-        raise LayoutError(f"a layer is [N x] H x W x C with :k, :s, :d and :m behind it, as in 112x112x64:k3:s2: {text!r}")
+        raise LayoutError(f"a layer is [N x] H x W x C with :k, :s, :d and :m behind it, then :nchw, as in 112x112x64:k3:s2: {text!r}")
 
     def pair(key: str, default: int) -> tuple[int, int]:
         numbers = [int(number) for number in rest.get(key, str(default)).split("x")]
         return numbers[0], numbers[-1]
 
     shape = (int(found["n"] or 1), int(found["h"]), int(found["w"]), int(found["c"]))
-    return Case(shape, pair("k", 3), pair("s", 1), pair("d", 1), int(rest.get("m", 1)), dtype, threads)
+    data_format = "NCHW" if found["planes"] else "NHWC"
+    return Case(shape, pair("k", 3), pair("s", 1), pair("d", 1), int(rest.get("m", 1)), dtype, threads, data_format=data_format)
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ class LayerResult:
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         case = self.case
-        layer = {name: getattr(case, name) for name in ("shape", "kernel", "stride", "dilation", "multiplier", "dtype", "threads", "output_shape")}
+        layer = {
+            name: getattr(case, name) for name in ("shape", "kernel", "stride", "dilation", "multiplier", "dtype", "threads", "data_format", "output_shape")
+        }
         rows = [
             {"name": t.name, "note": t.note, "microseconds": t.microseconds, "least_microseconds": t.least_microseconds}
             | {"gflops": self.gflops(t), "gigabytes_per_second": self.gigabytes(t), "best_peer_over_this": self.ratio(t), "float32": self.times_float32(t)}
@@ -160,19 +163,22 @@ class LayerResult:
 
 
 def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"]) -> Call:
+    planes = dense and case.data_format == "NCHW"
     plan = DepthwiseConv2d(
         case.weights, case.bias, stride=case.stride, dilation=case.dilation, quantization=case.quantization, rounding=rounding, threads=case.threads,
-        dtype=case.dtype,
+        dtype=case.dtype, data_format="NCHW" if planes else "NHWC",
     )  # fmt: skip
     if dense:
-        x, y = asarray(case.x), asarray(np.empty(case.output_shape, case.element))
+        turn = (0, 3, 1, 2) if planes else (0, 1, 2, 3)
+        x, y = asarray(np.ascontiguousarray(case.x.transpose(turn))), asarray(np.empty([case.output_shape[axis] for axis in turn], case.element))
     else:
         x = NdArray(plan.input_descriptor(case.shape))
         if case.quantization is not None:
             x.fill_padding(case.quantization.input[1])
         x[...] = case.x
         y = NdArray(plan.output_descriptor(x))
-    return Call(lambda: plan(x, y), y.to_numpy, f"{plan.isa}, {'dense' if dense else 'layouts of the plan'}")
+    how = f"dense{', NCHW' * planes}" if dense else "layouts of the plan"
+    return Call(lambda: plan(x, y), lambda: y.to_numpy().transpose(0, 2, 3, 1) if planes else y.to_numpy(), f"{plan.isa}, {how}")
 
 
 def _check(case: Case, expected: npt.NDArray[np.float64], call: Call) -> None:

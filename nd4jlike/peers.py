@@ -62,7 +62,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """One layer with its values: NHWC, TensorFlow Lite's ``"same"`` padding, a bias, no activation.
+    """One layer with its values: TensorFlow Lite's ``"same"`` padding, a bias, no activation.
 
     Attributes
     ----------
@@ -79,11 +79,13 @@ class Case:
         That a library may use.
     seed : int
         Of the values.
+    data_format : {"NHWC", "NCHW"}
+        In what order dense arrays lie in memory. Shapes and values are NHWC in either.
 
     Raises
     ------
     LayoutError
-        For extents below 1 and other element types.
+        For extents below 1, other element types and other formats.
     MissingLibraryError
         For bfloat16 where `ml_dtypes` is not installed.
 
@@ -103,6 +105,7 @@ class Case:
     dtype: str = "float32"
     threads: int = 1
     seed: int = 0
+    data_format: str = "NHWC"
 
     def __post_init__(self) -> None:
         if min(*self.shape, *self.kernel, *self.stride, *self.dilation, self.multiplier, self.threads) < 1:
@@ -113,6 +116,8 @@ class Case:
         if self.dtype not in DTYPES:
             raise LayoutError(f"the element type of a layer is one of {', '.join(DTYPES)}: {self.dtype!r}")
         numpy_dtype(element_type(self.dtype))
+        if self.data_format not in ("NHWC", "NCHW"):
+            raise LayoutError(f"the format of a layer is NHWC or NCHW: {self.data_format!r}")
 
     @property
     def element(self) -> np.dtype[Any]:
@@ -302,6 +307,8 @@ def _torch(case: Case) -> Call:
         return values
 
     last, planes = ("channels last", torch.channels_last), ("NCHW", torch.contiguous_format)
+    if case.data_format == "NCHW":
+        return call(*planes)
     if case.dtype == "float32":
         return call(*last)
     return min(call(*last), call(*planes), key=_seconds)  # where its oneDNN has no such type, channels last take up to 7 times as long
@@ -443,6 +450,8 @@ PEERS: dict[str, Callable[[Case], Call]] = {
     "tflite-micro": _tflite_micro,
 }
 
+_OF_NHWC = ("onednn", "openvino", "litert", "tflite-micro")
+
 
 def prepare(name: str, case: Case) -> Call:
     """Prepare a library for a case.
@@ -467,6 +476,7 @@ def prepare(name: str, case: Case) -> Call:
         For a case that it cannot do, or refuses, in its own words.
     """
     try:
+        _need(case.data_format == "NHWC" or name not in _OF_NHWC, "NHWC is what it is asked for here")
         return PEERS[name](case)
     except Nd4jLikeError:
         raise

@@ -128,7 +128,7 @@ def test_d3_left_out(monkeypatch):
 
 @pytest.mark.parametrize("dtype", peers.DTYPES)
 @pytest.mark.parametrize("name", sorted(peers.PEERS))
-@pytest.mark.parametrize("layer", ["9x8x16", "2x9x8x17:s2", "7x9x4:k5x3:d2", "6x6x3:m8:s2"])
+@pytest.mark.parametrize("layer", ["9x8x16", "2x9x8x17:s2", "7x9x4:k5x3:d2", "6x6x3:m8:s2", "9x8x16:s2:nchw"])
 def test_d4_real_peers(name, layer, dtype):
     """D4: A peer has what it likes best where its interface lets us choose; its result is that of the layer."""
     case = bench.parse_layer(layer, dtype)
@@ -315,6 +315,54 @@ def test_d9_tables(capsys, monkeypatch):
     assert mean.split() == ["times", "float32", "3.70,", "least", "3.70"]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_d10_planes(monkeypatch, dtype):
+    """D10: A layer with `:nchw` has dense arrays of that order; the layouts that our plan chooses stay what they are."""
+    case, seen = bench.parse_layer("4x5x8:s2:nchw", dtype), []
+
+    class Plan:
+        """Remembers what it is called on."""
+
+        def __init__(self, *given, **options):
+            self.plan = nd.DepthwiseConv2d(*given, **options)
+
+        def __getattr__(self, name):
+            return getattr(self.plan, name)
+
+        def __call__(self, x, y):
+            seen.append((self.plan.data_format, x.shape, y.shape))
+            return self.plan(x, y)
+
+    monkeypatch.setattr(bench, "DepthwiseConv2d", Plan)
+    for dense in (True, False):
+        bench._check(case, case.expected(), bench._ours(case, dense, "xnnpack"))
+    assert seen == [("NCHW", (1, 8, 4, 5), (1, 8, 2, 3)), ("NHWC", (1, 4, 5, 8), (1, 2, 3, 8))]
+    assert case.output_shape == (1, 2, 3, 8)
+    assert bench.LayerResult(case).to_dict()["data_format"] == "NCHW"
+
+
+def test_d10_the_command(capsys):
+    """D10: A layer with `:nchw` has dense arrays of that order, and the table says so."""
+    pytest.importorskip("rich", reason="tables are drawn by rich")
+    assert cli.main(["bench", "3x3x8:nchw", "--peers", "", "--rounds", "1"]) == 0
+    assert capsys.readouterr().out.startswith("NCHW, same padding")
+    assert cli.main(["bench", "3x3x8", "--peers", "", "--rounds", "1"]) == 0
+    assert capsys.readouterr().out.startswith("NHWC, same padding")
+
+
+def test_d10_peers():
+    """D10: dense arrays of that order, ours, torch's and ONNX Runtime's; others have no figure."""
+    result = bench.measure(bench.parse_layer("4x5x8:nchw"), rounds=1)
+    for name in ("onednn", "openvino", "litert", "tflite-micro"):
+        assert result.left_out[name] == "NHWC is what it is asked for here"
+    with pytest.raises(nd.LayoutError, match="the format of a layer is NHWC or NCHW: 'CHWN'"):
+        Case((1, 4, 5, 8), data_format="CHWN")
+    for name, package in (("torch", "torch"), ("onnxruntime", "onnx")):
+        pytest.importorskip(package)
+        (timing,) = (timing for timing in result.timings if timing.name == name)
+        assert timing.note.endswith(", NCHW")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_d7_one_thread(dtype):
     """D7: peers through a model of the one layer; one thread."""
@@ -421,7 +469,23 @@ def test_d2_no_round_has_no_median(rounds):
         bench.measure(Case((1, 4, 5, 4)), (), rounds)
 
 
-@pytest.mark.parametrize("text", ["", "3x3", "3x3x8:q2", "3x3x8:k", "3x3x8:m2x2", "3x3x8k3", "0x3x8", "3x3x8:s0", f"3x3x8:k{5000 * '9'}", f"3x3x{5000 * '9'}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3x3",
+        "3x3x8:q2",
+        "3x3x8:k",
+        "3x3x8:m2x2",
+        "3x3x8k3",
+        "0x3x8",
+        "3x3x8:s0",
+        "3x3x8:nchw:s2",
+        "3x3x8:nhwc",
+        f"3x3x8:k{5000 * '9'}",
+        f"3x3x{5000 * '9'}",
+    ],
+)
 def test_d2_layers_that_nobody_can_read(text):
     """D2: Contenders take turns on a layer that was understood; other texts are refused."""
     with pytest.raises(nd.LayoutError, match="layer"):

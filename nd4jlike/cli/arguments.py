@@ -104,8 +104,9 @@ def _build_parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure depthwise layers beside the libraries that are installed")
     bench.add_argument(
-        "layers", metavar="LAYER", nargs="*", help="such as 112x112x64:k3:s2: height, width, channels; kernel, stride, d dilation, m multiplier (default: some)"
-    )
+        "layers", metavar="LAYER", nargs="*",
+        help="such as 112x112x64:k3:s2: height, width, channels; kernel, stride, d dilation, m multiplier; at the end :nchw for that order (default: some)",
+    )  # fmt: skip
     bench.add_argument("--dtype", choices=DTYPES, default="float32", help="element type (default: %(default)s)")
     bench.add_argument("--threads", type=_positive, default=1, help="for each contender (default: %(default)s)")
     bench.add_argument(

@@ -62,7 +62,8 @@ def _print_bench(arguments: argparse.Namespace, layers: Sequence[str], results: 
     notes = {
         timing.note.split(",")[0] for result in results for timing in result.timings if timing.name not in {"nd4jlike", "nd4jlike dense", "nd4jlike tflite"}
     }
-    title = f"NHWC, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds"
+    formats = ", ".join(dict.fromkeys(result.case.data_format for result in results))
+    title = f"{formats}, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds"
     title += f"; ours {results[0].timings[0].note}"
     reasons = dict.fromkeys(f"{name}: {reason}" for result in results for name, reason in result.left_out.items())
     print_rich(Text("; ".join([title, *sorted(notes)])), table, *(Text(f"left out, {reason}") for reason in reasons))
