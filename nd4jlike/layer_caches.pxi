@@ -31,6 +31,8 @@ cdef int assumed_distance = -1  # none
 
 cdef int distance_of(Py_ssize_t nbytes) noexcept:
     """Where so many bytes of inputs and outputs lie; others want a part of the last-level cache, too, and pages fall unevenly into the second-level one."""
+    if assumed_distance >= 0:
+        return assumed_distance
     if nbytes > min(last_level_bytes() // 3, EDGE_BYTES):
         return IN_MEMORY if nbytes > min(last_level_bytes() // 3 * 2, MEMORY_BYTES) else CACHE_EDGE
     return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE

@@ -16,6 +16,8 @@ from nd4jlike.kernels import cpu, dispatch
 from reference import depthwise_float, out_size, same_padding
 
 ISAS = dispatch.available()
+# Of D8, as `ways` takes it.
+BEYOND, EDGE = 1, 2
 FIRST_LEVEL = Path("/sys/devices/system/cpu/cpu0/cache/index0/ways_of_associativity")
 every_isa = pytest.mark.parametrize("isa", ISAS)
 LANES = {"baseline": 4, "avx2": 8}
@@ -768,31 +770,43 @@ def test_d10_four_sets_and_a_step_of_2(isa, side, size):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("width", "channels"), [(64, 64), (63, 64), (128, 64), (62, 128), (56, 512), (60, 512)])
-def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width, channels):
-    """D10: beyond the second-level cache rows of `x` whose pixels share more than two sets (rows of a multiple of 4 KiB): the bits stay."""
-    height = cpu.caches()[0] // (width * channels * 4)
-    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, height, width, channels), (3, 3, channels, 1), (channels,))))
+@pytest.mark.parametrize(("width", "channels"), [(64, 64), (63, 64), (128, 64), (62, 128), (64, 320), (56, 512), (60, 512)])
+@pytest.mark.parametrize("distance", [BEYOND, EDGE])
+def test_d10_rows_that_share_sets_and_a_step_of_2(isa, side, width, channels, distance):
+    """D10: beyond the second-level cache, for pixels of up to 1 KiB also at the edge of the last-level cache, rows of `x` that share them."""
+    values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, 7, width, channels), (3, 3, channels, 1), (channels,))))
     got = set()
     for count, amd in MACHINES:
-        with ways(count, amd):
+        with ways(count, amd, distance):
             plan = nd.DepthwiseConv2d(weights, bias, stride=2, isa=isa)
-            out = guarded_array(np.full((1, -(-height // 2), -(-width // 2), channels), 7, np.float32), side)
+            out = guarded_array(np.full((1, 4, -(-width // 2), channels), 7, np.float32), side)
             plan(at_address(values, channels, 4, side), out)
             got.add(out.tobytes())
-            shared = width * channels % 1024 == 0 and channels < 512
+            shared = width * channels % 1024 == 0 and channels < (512 if distance == BEYOND else 257)
             assert ("2 rows and 2 columns" in plan.explain()) == (count == 8 and isa != "baseline" and shared)
     assert len(got) == 1
 
 
-@pytest.mark.parametrize(("channels", "small"), [(128, True), (192, True), (320, False), (512, False)])
-def test_d10_rows_that_share_sets_at_the_edge_of_the_last_level_cache(channels, small):
-    """D10: pixels of up to 1 KiB also at the edge of the last-level cache."""
-    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), stride=2, isa="avx2" if "avx2" in ISAS else "baseline")
-    layouts = (nd.ShapeDescriptor("float32", "c", (1, height, 64, channels)) for height in range(8, 20000, 8))
-    edge = next(layout for layout in layouts if "at the edge" in plan.explain(layout))
-    with ways(8):
-        assert ("2 rows and 2 columns" in plan.explain(edge)) == (small and plan.isa == "avx2")
+@every_isa
+@pytest.mark.parametrize(("width", "channels", "taken"), [(60, 32, True), (64, 32, False), (60, 24, False), (60, 48, True)])
+def test_tiles_of_four_rows_by_steps_of_2(isa, width, channels, taken):
+    """D8: The plan tells kernels where inputs and outputs of a call lie: in 8 ways pixels of 128 bytes go four rows at a time, unless rows share sets."""
+    with ways(8, False, BEYOND):
+        plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 1), stride=2, isa=isa)
+        plan(random((1, 9, width, channels), 2))
+    assert ("4 rows and 2 columns" in plan.explain()) == (taken and isa != "baseline")
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "shape"), [((3, 1), (1, 7, 2, 64)), ((3, 5), (1, 5, 1, 256)), ((3, 3), (1, 1, 7, 64)), ((3, 3), (1, 7, 7, 64))])
+def test_d10_rows_or_columns_in_one_place(isa, kernel, shape):
+    """D10: The bits do not depend on it: not where all rows, or all columns, are one."""
+    for axis, (count, amd), distance in product((1, 2), MACHINES, range(4)):
+        one = random([1 if i == axis else n for i, n in enumerate(shape)], 1)
+        values = np.broadcast_to(one, shape)
+        with ways(count, amd, distance):
+            plan = nd.DepthwiseConv2d(random((*kernel, shape[3], 1), 2), stride=(2, 1) if kernel[1] == 5 else 2, padding="same", isa=isa)
+            assert np.asarray(plan(values)).tobytes() == np.asarray(plan(values.copy())).tobytes()
 
 
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")

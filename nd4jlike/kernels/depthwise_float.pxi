@@ -355,10 +355,10 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         )
     # By steps of 2 the run of two pixels is that of two and three; but 9 rows that share sets have no room in 8 ways.
     run = SPLIT_BYTES
-    if problem.element == FLOAT32 and job.across.step == 2 and job.across.taps == 3 and (
-        problem.sets > 0 and not problem.roomy and job.down.x % (problem.sets * lowest_bit(job.across.x)) != 0
-    ):
-        run = SPLIT_BYTES // 2
+    if problem.element == FLOAT32 and job.across.step == 2 and job.across.taps == 3 and problem.sets > 0 and not problem.roomy:
+        # Rows or columns of one place share all.
+        if job.across.x and job.down.x % (problem.sets * lowest_bit(job.across.x)):
+            run = SPLIT_BYTES // 2
     job.split = (
         problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or swapped or general or double or job.fetches)
