@@ -35,7 +35,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     if not all(map(_is_ours, (*inputs, *outs, where))):
         return NotImplemented
     if method == "__call__" and not outs and any(map(_ranks_above, inputs)):
-        return ufunc(*(_seen(x) if isinstance(x, NdArray) else x for x in inputs), **kwargs)
+        return ufunc(*(x.to_numpy() if isinstance(x, NdArray) else x for x in inputs), **kwargs)
     inputs = tuple(map(_taken, inputs))
     if method == "__call__" and ufunc.signature is None:
         return _call(ufunc, inputs, outs, kwargs)
@@ -64,7 +64,7 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
         found = _in_float32(func, args, kwargs)
         if found is not NotImplemented:
             return found
-    views = _Views()
+    views = _Views(handed_out=func in _CALLING_BACK)
     name, place = _written_by(func)
     if place < len(args):
         args = (*args[:place], views.target(args[place]), *args[place + 1 :])
@@ -76,15 +76,28 @@ def apply_function(func: Callable[..., Any], types: tuple[type, ...], args: tupl
 
 
 def _in_float32(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Compute sums and products of bfloat16 and round once: NumPy's loops would at each step. NotImplemented: another call."""
-    x, *others = args or (None,)
-    if not isinstance(x, NdArray) or x.dtype != "bfloat16" or len(others) > 1 or kwargs.get("dtype") is not None:
+    """Compute sums and products of bfloat16 and round once: NumPy's loops would at each step. NotImplemented: another call, NumPy's or a wrong one."""
+    try:
+        bound = _signature_of(func).bind(*args, **kwargs).arguments
+        more: dict[str, Any] = bound.pop("kwargs", {})
+        (first, x), *others = [*bound.items(), *more.items()]
+    except TypeError:
         return NotImplemented
-    out = kwargs.get("out")
-    found = func(x.astype("float32"), *others, **{key: value for key, value in kwargs.items() if key != "out"})
+    except ValueError:  # NumPy before 2.4 has no signature for what is written in C
+        (first, x), *others = [*zip(_REDUCTION, args, strict=False), *kwargs.items()] or [("", None)]
+    options = {name: value for name, value in others if value is not None and (name != "returned" or value)}
+    out = options.pop("out", None)
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if not isinstance(x, NdArray) or x.dtype != "bfloat16" or first not in _REDUCED or not options.keys().isdisjoint(("dtype", "weights", "returned")):
+        return NotImplemented
+    axis = {"axis": None} if ("axis", None) in others else {}
+    found = func(x.astype("float32"), **options, **axis)
     if out is None:
         rounded = creation.asarray(found, dtype="bfloat16")
         return rounded if isinstance(found, NdArray) else rounded.to_numpy()[()]
+    if not isinstance(out, NdArray) or out.dtype != "bfloat16" or out.shape != np.shape(found):
+        return NotImplemented
     out[...] = found
     return out
 
@@ -149,7 +162,8 @@ class _Views:
     written back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, handed_out: bool = False) -> None:
+        self.handed_out = handed_out
         self.seen: dict[int, tuple[NdArray, _Array]] = {}
         self.targets: list[tuple[NdArray, _Array]] = []
 
@@ -167,7 +181,7 @@ class _Views:
     def view(self, x: NdArray) -> _Array:
         """Give what NumPy may read in place of `x`."""
         if id(x) not in self.seen:
-            view = _seen(x)
+            view = x.to_numpy() if self.handed_out else _seen(x)
             if x.descriptor.inner_blocks:
                 view.flags.writeable = False
             self.seen[id(x)] = x, view
@@ -482,11 +496,15 @@ _OWN: dict[Any, Callable[..., Any]] = {
 }
 # Element by element, though no ufuncs.
 _ELEMENTWISE = {np.clip, np.round, np.around, np.nan_to_num}
-# Where many numbers become one.
+# Where many numbers become one, and how what is summed up is called.
 _SUMS = {
-    np.sum, np.prod, np.mean, np.std, np.var, np.average, np.cumsum, np.cumprod,
+    np.sum, np.prod, np.mean, np.std, np.var, np.average, np.cumsum, np.cumprod, np.cumulative_sum, np.cumulative_prod,
     np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar, np.nancumsum, np.nancumprod,
 }  # fmt: skip
+_REDUCED = ("a", "x", "array")
+_REDUCTION = ("array", "axis", "dtype", "out", "keepdims", "initial", "where")
+# What hands its views to a function of the caller's.
+_CALLING_BACK = {np.apply_along_axis, np.apply_over_axes}
 # What functions write to, and its place; NumPy before 2.4 has no signature for those that are written in C.
 _WRITERS = {
     np.put: ("a", 0),

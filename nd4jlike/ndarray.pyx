@@ -615,6 +615,9 @@ cdef class NdArray(_Operators):
         dtype = self.descriptor.dtype
         unit = dtypes.bits_dtype(dtype)
         expected = np.frombuffer((<object> bits).to_bytes(8, "little"), unit, 1)
+        if walk.found_count and (not wanted & HALO or bits == self.buffer.halo_bits) and (not wanted & TAIL or bits == self.buffer.tail_bits):
+            # Somebody wrote there, and may again.
+            self.buffer.shared_with_others = True
         if not walk.found_count and dtype is not BFLOAT16:
             return PaddingReport(expected[0], where, walk.seen, (), (), rows, expected[:0])
         rows = rows.reshape(-1, layout.rank + 2)
@@ -667,7 +670,7 @@ cdef class NdArray(_Operators):
             return found
         if copy is False:
             raise ValueError(f"a conversion from {self.descriptor.dtype} to {wanted} needs a copy, and copy=False forbids it")
-        return decoded(self).astype(wanted) if self.descriptor.dtype is BFLOAT16 else self.to_numpy().astype(wanted)
+        return decoded(self).astype(wanted) if self.descriptor.dtype is BFLOAT16 else seen_by_numpy(self, None).astype(wanted)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         outs = kwargs.get("out", (None,))

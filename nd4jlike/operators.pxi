@@ -34,7 +34,7 @@ cdef object compare(object ufunc, NdArray a, object b):
     try:
         return operate(ufunc, a, b)
     except TypeError:
-        found = (operator.eq if ufunc is np.equal else operator.ne)(seen_by_numpy(a, None), taken(b))
+        found = (operator.eq if ufunc is np.equal else operator.ne)(a.to_numpy(), taken(b))
     if np.shape(found) != a.descriptor.shape or not a.descriptor.layout.rank:
         return as_ndarray(found) if type(found) is NDARRAY else found
     made = laid_out_like(a, BOOL, False, True)

@@ -986,7 +986,7 @@ def test_d12_methods_of_ufuncs(d):
 
 @pytest.mark.parametrize("layout", [ShapeDescriptor("bfloat16", "c", (40, 50)), ShapeDescriptor.from_tag((40, 50), "aB8b", "bfloat16", (1, 2), (1, 0))])
 def test_d12_sums_of_bfloat16(layout):
-    """D12: Sums, products, means and deviations of bfloat16 are those of float32, rounded once, unless a `dtype` is asked for."""
+    """D12: Sums, products, means and deviations of bfloat16 are those of float32, rounded once, unless a `dtype` or an `out` of another type is given."""
     x = NdArray(layout)
     x[...] = np.random.default_rng(0).standard_normal(x.shape) / 8 + 1
     wide, kind = x.astype("float32").to_numpy(), ml_dtypes.bfloat16
@@ -1001,8 +1001,22 @@ def test_d12_sums_of_bfloat16(layout):
             assert same(out.to_numpy(), expected)
     assert same(np.asarray(np.add.reduce(x, axis=1, keepdims=True)), wide.sum(axis=1, keepdims=True).astype(kind))
     assert same(np.asarray(np.multiply.accumulate(x, 1)), np.multiply.accumulate(wide, 1).astype(kind))
-    assert np.average(x, weights=np.ones(x.shape)) == wide.mean(dtype=np.float64).astype(np.float32).astype(kind)
-    assert nd.ones((1000,)).astype("bfloat16").sum() == 1000
+    ones = nd.ones((1000,)).astype("bfloat16")
+    for call in (ones.sum, lambda: np.sum(a=ones), lambda: np.sum(ones, None, None), lambda: ones.sum(None, None), lambda: np.add.reduce(ones, 0, None)):
+        assert call() == 1000
+        assert isinstance(call(), kind)
+    assert np.cumulative_sum(ones)[-1] == 1000
+    assert np.average(ones) == np.average(ones, returned=False) == 1
+    mean, weight = np.average(x, axis=0, returned=True)
+    assert mean.shape == weight.shape == x.shape[1:]
+    assert np.average(ones, weights=np.arange(1000.0)).dtype == np.average(ones, None, np.arange(1000.0)).dtype == np.float64
+    for out in (nd.zeros((5, 50), "bfloat16"), nd.zeros((5, 50)), np.zeros((5, 50), np.float32)):
+        with pytest.raises(ValueError, match="dimensions"):
+            np.sum(x, axis=0, out=out)
+        assert not np.any(out)
+    with pytest.raises(TypeError, match="cast"):
+        np.std(x, axis=0, out=np.zeros(50, np.int64))
+    assert np.sum(x, axis=0, out=np.zeros(50, np.float32)).dtype == np.float32
     assert np.add.reduce(nd.ones((300,)).astype("bfloat16"), dtype=kind) == 256
 
 
