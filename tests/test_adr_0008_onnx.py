@@ -327,6 +327,15 @@ def test_d15_padding_of_open_extents(tmp_path):
     assert verify(model.save(tmp_path), inputs=files[:1]).layers[0].padding == "pads (1, 1, 1, 0)"
 
 
+def test_d15_padding_of_open_extents_and_channels(tmp_path):
+    """D15: open channels are those of the layer, also of one that is read once its padding is known."""
+    model = lower()
+    model.inputs[0].type.tensor_type.shape.dim[1].dim_param = "c"
+    report = verify(model.save(tmp_path), runs=1)
+    assert report.passed
+    assert [row.input_shape for row in report.layers] == [(1, 3, 64, 64)]
+
+
 def test_d2_refused_in_its_words(tmp_path, capfd):
     """D2: what the interpreter refuses is an error in its words; nothing that it prints reaches standard error."""
     model = conv()
