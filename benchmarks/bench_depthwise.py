@@ -154,10 +154,11 @@ def writable(text):
     """Read the name of a file that can be written; what is there stays until then."""
     path = Path(text)
     try:
-        is_new = not path.exists()
-        path.open("ab").close()
+        target = path.resolve()  # of a link, which stays
+        is_new = not target.exists()
+        target.open("ab").close()
         if is_new:
-            path.unlink()
+            target.unlink()
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"cannot be written: {error}") from error
     return path

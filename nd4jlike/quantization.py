@@ -108,7 +108,7 @@ class Quantization:
         if isinstance(weights, tuple) and len(weights) == 2 and _is_integer(weights[1]):
             if weights_zero_point != 0:
                 raise LayoutError(f"the weights zero point must be given once: {weights[1]} beside the scales, and weights_zero_point={weights_zero_point!r}")
-            if _is_integer(weights[0]) and weights[1] > 0:
+            if _is_integer(weights[0]) and min(scales) > 0:
                 raise LayoutError(
                     f"weights={weights!r} might be two scales or a scale and its zero point: say {list(weights)!r}, or weights_zero_point={weights[1]!r}"
                 )
