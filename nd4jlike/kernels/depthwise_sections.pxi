@@ -4,7 +4,7 @@
 
 cdef enum:
     # Of float32 that halves become at a time, with the outputs, and of a pixel of it; output columns at least, most of whose inputs are their own.
-    HALVES_BYTES = 96 << 10
+    HALVES_BYTES = 256 << 10
     HALVES_PIXEL = 256
     HALVES_COLUMNS = 32
     # The same of float32.
