@@ -14,7 +14,7 @@ from nd4jlike.errors import DTypeError, LayoutError, MissingLibraryError, Nd4jLi
 from nd4jlike.geometry import integer, integers
 from nd4jlike.interpreters import LiteRtXnnpack, open_reference
 from nd4jlike.quantization import ROUNDINGS
-from nd4jlike.verify.formats import called
+from nd4jlike.verify.formats import called, naming
 from nd4jlike.verify.inputs import common_shapes, feeds_from_files, random_feeds, random_values
 from nd4jlike.verify.kernels import OwnKernel
 from nd4jlike.verify.reports import ModelReport
@@ -143,17 +143,24 @@ def verify(
     foreign = os.fspath(path).lower().endswith(".onnx")
     model: Model = onnx.read_model(path) if foreign else tflite.read_model(path)
     feeds = None
-    # A layer may be skipped for what the file leaves open and inputs tell; once it is read, it tells how many channels they have.
+
+    def fed() -> list[list[Any]]:
+        return feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
+
+    # A layer may be skipped for what the file leaves open and inputs tell; once it is read, it tells how many channels random ones have.
     for _ in range(2 if foreign and model.skipped else 0):
-        feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
-        if shapes := common_shapes(model, feeds):
-            model = onnx.read_model(path, shapes)
+        feeds = fed()
+        shapes = common_shapes(model, feeds)
+        if not shapes:
+            break
+        model = onnx.read_model(path, shapes)
+        if files:
+            break
     if not model.layers:
         what = f"no depthwise convolution that can be computed here: {'; '.join(model.skipped)}" if model.skipped else "no depthwise convolution in this model"
         raise LayoutError(f"{os.fspath(path)}: {what}" if foreign else f"{os.fspath(path)}: no DEPTHWISE_CONV_2D in this model")
     layers = model.layers if layer is None else _one(model, layer, os.fspath(path))
-    if feeds is None:
-        feeds = feeds_from_files(model, files) if files else random_feeds(model, runs, seed)
+    feeds = fed() if feeds is None else feeds
     tried = {"auto": ("xnnpack" if foreign else "tflite",), "both": ("tflite", "xnnpack")}.get(rounding, (rounding,))
     options = {"threads": threads, "isa": isa}
     for entry in layers:
@@ -161,7 +168,8 @@ def verify(
             entry.plan(rounding=tried[0], **options)
         except (LayoutError, DTypeError) as error:
             raise type(error)(f"{os.fspath(path)}: {called(entry)}: {error}") from error
-    interpreter = _named(os.fspath(path), open_reference, model, reference, feeds[0])
+    with naming(os.fspath(path)):
+        interpreter = open_reference(model, reference, feeds[0])
     tallies = []
     for entry in layers:
         # XNNPACK has no int16.
@@ -176,7 +184,8 @@ def verify(
     randoms = {(entry.subgraph, entry.index): np.random.default_rng((seed, entry.subgraph, entry.index)) for entry in layers}
     for run, feed in enumerate(feeds):
         if run:  # the choice of the interpreter was the first
-            _named(os.fspath(path), interpreter.run, feed)
+            with naming(os.fspath(path)):
+                interpreter.run(feed)
         for i, tally in enumerate(tallies):
             if progress:
                 progress(run * len(tallies) + i, total, f"run {run + 1} of {len(feeds)}")
@@ -207,16 +216,6 @@ def verify(
         skipped=tuple(skipped),
         kernel=own.name if own else None,
     )
-
-
-def _named(path: str, run: Callable[..., Any], *arguments: Any) -> Any:
-    """Run the reference; what it cannot run names the file."""
-    try:
-        return run(*arguments)
-    except Nd4jLikeError as error:
-        if type(error) is Nd4jLikeError:
-            raise Nd4jLikeError(f"{path}: {error}") from error
-        raise
 
 
 def _has_reference(tally: Tally, skipped: list[str]) -> bool:

@@ -15,7 +15,7 @@ from nd4jlike.geometry import AXES
 from nd4jlike.ndarray import NdArray
 from nd4jlike.verify.accumulators import accumulator_of
 from nd4jlike.verify.exact import beyond, exactly
-from nd4jlike.verify.formats import called
+from nd4jlike.verify.formats import called, naming
 from nd4jlike.verify.reports import LayerReport, Mismatch
 
 if TYPE_CHECKING:
@@ -146,14 +146,10 @@ class Tally:
 
     def alone(self, padded: _Array) -> _Array:
         """Run the reference on a model of this layer alone."""
-        try:
+        with naming(called(self.layer)):
             if self._alone is None or self._alone[0] != padded.shape:
                 self._alone = padded.shape, self.judge.alone(self.layer, padded.shape)
             self._alone[1].run([padded])
-        except Nd4jLikeError as error:
-            if type(error) is Nd4jLikeError:  # the interpreter's own words, of a model that nobody else knows
-                raise Nd4jLikeError(f"{called(self.layer)}: {error}") from error
-            raise
         return self._alone[1].output()
 
     def _wrong_floats(self, result: _Array, expected: _Array) -> _Array:
