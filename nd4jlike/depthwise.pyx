@@ -496,13 +496,13 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         launch.turned = self._state(problem, x, y, reading, walk)
         self._choose(launch, x, y)
         pixels = source.length and target.length and self._ignores_padding != NOT_FINITE
-        turns = pixels and launch.family.as_pixels(problem) and not skims(problem, source.itemsize)
+        turns = pixels and launch.family.as_pixels(problem) and not skims(problem, source.itemsize, target.itemsize)
         if not (launch.turned or source.block_count or target.block_count):
             narrow = turns_narrow(problem, launch.family.lanes) if pixels and not turns else STAYS
             if narrow != STAYS:
                 turn_image(problem)
                 problem.sets = sets_of(problem.x_strides[2] * source.itemsize)
-                launch.turned, turns = True, narrow == TURNS_IN_SCRATCH and not skims(problem, source.itemsize)
+                launch.turned, turns = True, narrow == TURNS_IN_SCRATCH and not skims(problem, source.itemsize, target.itemsize)
         if launch.turned:
             h, w = w, h
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
@@ -528,7 +528,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.step = min(problem.out_height, ROWS_TOGETHER)
         if turns:
-            launch.step = launch.planes.outputs
+            launch.step = min(launch.planes.outputs, max(launch.step, launch.planes.window))
             if launch.planes.rest.channels:
                 launch.scratch_bytes = max(launch.scratch_bytes, launch.family.scratch_bytes(&launch.planes.rest))
             launch.scratch_bytes += launch.planes.x_bytes + launch.planes.y_bytes
@@ -537,8 +537,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             estimate = estimate * 2 // 5
         estimate += (source.length + target.length) * source.itemsize // (15 if turns else 40)
         launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
+        share = (launch.rows + launch.parts - 1) // launch.parts
         if estimate < NANOSECONDS_TO_CUT:
-            launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
+            launch.step = max(launch.step, share)
+        elif turns:
+            launch.step = max(launch.step, min(launch.planes.outputs, share))
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 
@@ -554,7 +557,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             problem.result = SUMS if self.quantization.output is None else REALS if self.quantization.output == "float32" else QUANTIZED
             problem.widest_weight = self._widest_weight
         problem.distance = distance_of(source.length * source.itemsize + target.length * target.itemsize)
-        problem.fetched_pixel = 0 if second_level_bytes() >= DEEP_BYTES else NARROW_BYTES
+        problem.fetched_pixel = 0 if second_level >= DEEP_BYTES else NARROW_BYTES
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -609,7 +612,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef int _turn(self, _Launch launch, const Layout *x, const Layout *y) except -1:
         """Have planes computed as pixels, or one by one."""
         cdef Problem *problem = &launch.problem
-        cdef Py_ssize_t together = channels_together(problem, x.itemsize)
+        cdef Py_ssize_t together = channels_together(problem, x.itemsize, y.itemsize)
         cdef tuple axes = self._axes
         if launch.turned:
             axes = (axes[0], axes[2], axes[1], axes[3])
@@ -759,7 +762,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         crowded, dilation = geometry.NEAR_BYTES, 1
         if crowds():
             crowded, dilation = geometry.STEPPED_BYTES if max(self.stride) > 1 else crowded, self.dilation[1]
-        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level_bytes() // 2, crowded, dilation) - channels
+        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level // 2, crowded, dilation) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

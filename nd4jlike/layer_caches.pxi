@@ -26,6 +26,7 @@ cdef enum:
 
 
 cdef Cache nearest_cache = first_level()
+cdef Py_ssize_t second_level = second_level_bytes()
 cdef int assumed_distance = -1  # none
 
 
@@ -35,14 +36,15 @@ cdef int distance_of(Py_ssize_t nbytes) noexcept:
         return assumed_distance
     if nbytes > min(last_level_bytes() // 3, EDGE_BYTES):
         return IN_MEMORY if nbytes > min(last_level_bytes() // 3 * 2, MEMORY_BYTES) else CACHE_EDGE
-    return BEYOND_SECOND_LEVEL if nbytes > second_level_bytes() // 2 else IN_CACHE
+    return BEYOND_SECOND_LEVEL if nbytes > second_level // 2 else IN_CACHE
 
 
-def _assume_caches(long ways, bint amd=False, int distance=-1):
-    """For tests of what other machines run: another number of ways of the first-level cache, whose it is, and where all arrays lie; those before."""
-    global nearest_cache, assumed_distance
-    before = nearest_cache.ways, nearest_cache.amd, assumed_distance
-    assumed_distance = distance
+def _assume_caches(long ways, bint amd=False, int distance=-1, Py_ssize_t second=0):
+    """For tests of what other machines run: another number of ways of the first-level cache, whose it is, where all arrays lie, and the bytes of the
+    second-level cache, if not 0; those before."""
+    global nearest_cache, assumed_distance, second_level
+    before = nearest_cache.ways, nearest_cache.amd, assumed_distance, second_level
+    assumed_distance, second_level = distance, second or second_level
     nearest_cache = Cache(ways, nearest_cache.bytes // nearest_cache.ways * ways, amd)
     return before
 

@@ -3,12 +3,14 @@
 # where they lie (ADR 0004).
 
 cdef enum:
-    # What the inputs and outputs of a section aim at: they stay in a second-level cache.
-    SECTION_BYTES = 192 << 10
-    # Channels at a time, so many times as many of images that are small, up to these bytes; and less where each has several filters.
+    # What the inputs and outputs of a section aim at, at most: they stay in a second-level cache.
+    SECTION_BYTES = 384 << 10
+    # Channels at a time, so many times as many of images that are small, up to these bytes; and less where each has several filters, or until a section has
+    # outputs of so many windows one above the other.
     SECTION_CHANNELS = 64
-    SMALL_BYTES = 64 << 10
+    SMALL_BYTES = 128 << 10
     FEW_CHANNELS = 16
+    MANY_WINDOWS = 4
     # Up to so many planes, of outputs from so many on, are computed one by one.
     FEW_PLANES = 7
     LARGE_PLANE = 4096
@@ -39,19 +41,39 @@ cdef struct Planes:
     bint one_by_one
 
 
-cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t itemsize) noexcept:
-    cdef Py_ssize_t image = (problem.height * problem.width + problem.out_height * problem.out_width) * itemsize * SECTION_CHANNELS
-    return min(problem.channels, max(FEW_CHANNELS, SECTION_CHANNELS * max(1, SMALL_BYTES // image) // problem.multiplier))
+cdef inline Py_ssize_t section_bytes() noexcept:
+    return min(<Py_ssize_t> SECTION_BYTES, second_level // 8 * 3)
 
 
-cdef bint skims(const Problem *problem, Py_ssize_t itemsize) noexcept:
+cdef inline Py_ssize_t window_rows(const Problem *problem) noexcept:
+    return (problem.kernel_height - 1) * problem.dilation_height + 1
+
+
+cdef Py_ssize_t rows_together(const Problem *problem, Py_ssize_t x_row, Py_ssize_t y_row) noexcept:
+    """Output rows of a section, whose rows have so many bytes."""
+    cdef Py_ssize_t room = section_bytes()
+    if problem.height * x_row + problem.out_height * y_row <= room:
+        return problem.out_height
+    room = (room - window_rows(problem) * x_row) // (problem.stride_height * x_row + y_row) // ROWS_TOGETHER * ROWS_TOGETHER
+    return min(max(room, ROWS_TOGETHER), problem.out_height)
+
+
+cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t x_itemsize, Py_ssize_t y_itemsize) noexcept:
+    cdef Py_ssize_t x_row = problem.width * x_itemsize, y_row = problem.out_width * problem.multiplier * y_itemsize, count = SECTION_CHANNELS
+    cdef Py_ssize_t image = (problem.height * x_row + problem.out_height * y_row) * count, many = MANY_WINDOWS * window_rows(problem)
+    count = max(FEW_CHANNELS, count * max(1, SMALL_BYTES // image) // problem.multiplier)
+    while count > FEW_CHANNELS and rows_together(problem, count * x_row, count * y_row) < min(problem.out_height, many):
+        count = max(FEW_CHANNELS, count // 2)
+    return min(problem.channels, count)
+
+
+cdef bint skims(const Problem *problem, Py_ssize_t itemsize, Py_ssize_t y_itemsize) noexcept:
     """Whether so many of the pixels that a section brings to scratch are not read that they are better not brought there."""
-    cdef Py_ssize_t window = (problem.kernel_height - 1) * problem.dilation_height + 1
-    cdef Py_ssize_t rows = min(problem.height, (min(problem.out_height, ROWS_TOGETHER) - 1) * problem.stride_height + window)
+    cdef Py_ssize_t rows = min(problem.height, (min(problem.out_height, ROWS_TOGETHER) - 1) * problem.stride_height + window_rows(problem))
     cdef double brought = <double> rows * problem.width, columns = min(<double> problem.width, 2.0 * problem.out_width * problem.kernel_width)
     cdef bint rarely = brought > 2 * columns * min(rows, ROWS_TOGETHER * problem.kernel_height)
     # Halves may be widened to float32 beside.
-    brought *= channels_together(problem, itemsize) * (6 if problem.element == FLOAT16 or problem.element == BFLOAT16 else itemsize)
+    brought *= channels_together(problem, itemsize, y_itemsize) * (6 if problem.element == FLOAT16 or problem.element == BFLOAT16 else itemsize)
     return rarely and brought > SKIMMED_BYTES
 
 
@@ -75,18 +97,15 @@ cdef void cut_sections(
     planes.channels, planes.together = problem.channels, together
     planes.height, planes.out_height = problem.height, problem.out_height
     planes.pad, planes.step = problem.pad_top, problem.stride_height
-    planes.window = (problem.kernel_height - 1) * problem.dilation_height + 1
+    planes.window = window_rows(problem)
     planes.x_row = problem.width * x_pitch * x.itemsize
     planes.y_row = problem.out_width * y_pitch * y.itemsize
-    planes.outputs, planes.whole = problem.out_height, True
-    if rows * planes.x_row + planes.outputs * planes.y_row > SECTION_BYTES:
-        planes.outputs = (SECTION_BYTES - planes.window * planes.x_row) // (planes.step * planes.x_row + planes.y_row) // ROWS_TOGETHER * ROWS_TOGETHER
-        planes.outputs = min(max(planes.outputs, ROWS_TOGETHER), problem.out_height)
-        # What windows reach beside the image takes no more scratch than the image (ADR 0005, D25).
-        planes.whole = (planes.outputs - 1) * planes.step + planes.window >= rows
-        if not planes.whole:
-            rows = (planes.outputs - 1) * planes.step + planes.window
-            problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0
+    planes.outputs = rows_together(problem, planes.x_row, planes.y_row)
+    # What windows reach beside the image takes no more scratch than the image (ADR 0005, D25).
+    planes.whole = rows * planes.x_row + problem.out_height * planes.y_row <= section_bytes() or (planes.outputs - 1) * planes.step + planes.window >= rows
+    if not planes.whole:
+        rows = (planes.outputs - 1) * planes.step + planes.window
+        problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0
     planes.x_bytes = (rows * planes.x_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     planes.y_bytes = (planes.outputs * planes.y_row + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     problem.batch, problem.distance, problem.sets = 1, IN_CACHE, 0
@@ -161,11 +180,13 @@ cdef void run_part(
     y_pixels = y - channel * problem.multiplier * planes.y.itemsize
     while top < end:
         count = min(planes.outputs, end - top)
-        # Rows of the image that windows reach, from `first` on, those of them that exist, and of those what is new.
-        first = 0 if planes.whole else top * planes.step - planes.pad
-        reach = planes.height if planes.whole else (count - 1) * planes.step + planes.window
+        # Rows of the image that windows reach, from `first` on, those of them that exist, and of those what is new. Those outside are there, unless all are.
+        first = top * planes.step - planes.pad
+        reach = (count - 1) * planes.step + planes.window
         low = max(first, 0)
         high = max(low, min(planes.height, first + reach))
+        if planes.whole:
+            first, reach = 0, 0
         if low >= have_end:
             have_end = low
         elif first > have_first:

@@ -1,4 +1,4 @@
-"""Machines with another first-level cache than this one."""
+"""Machines with other caches than this one."""
 
 from contextlib import contextmanager
 
@@ -14,5 +14,16 @@ def ways(count, amd=False, distance=-1):
     before = depthwise._assume_caches(count, amd, distance)
     try:
         yield before[:2]
+    finally:
+        depthwise._assume_caches(*before)
+
+
+@contextmanager
+def second_level(nbytes):
+    """Plans that are made meanwhile are made for a second-level cache of so many bytes, which sections of planes aim at (ADR 0004)."""
+    before = depthwise._assume_caches(8)
+    depthwise._assume_caches(*before[:3], nbytes)
+    try:
+        yield
     finally:
         depthwise._assume_caches(*before)

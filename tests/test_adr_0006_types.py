@@ -537,7 +537,7 @@ def test_d20_memory_does_not_grow_with_the_channels(isa, kind):
     """D20: `explain()` states the scratch that a layout needs, which, like the stack, does not grow with the number of channels."""
     seen = {}
     for layout in ("plan", "planar"):
-        for channels in (64, 256, 4096):
+        for channels in (128, 256, 4096):
             weights, bias, q = layer(kind, channels, kernel=(3, 3))
             plan = nd.DepthwiseConv2d(weights, bias, quantization=q, isa=isa)
             x = nd.ShapeDescriptor.from_tag((1, 20, 24, channels), "adbc", kind) if layout == "planar" else plan.input_descriptor((1, 20, 24, channels))

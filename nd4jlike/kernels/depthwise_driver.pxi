@@ -7,9 +7,12 @@ cdef enum:
     IN_PLACE_BYTES = 256 << 10
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
-    # Channels of a vector, as few as 4 of 5 of which are there, and taps, up to which float32 planes stay where they are.
+    # Channels of a vector, as few as 4 of 5 of which are there; taps, and those of filters of one column, up to which float32 planes stay where they are.
     WELL_FILLED = 16
-    FEW_TAPS = 4
+    FEW_TAPS = 2
+    FEW_ROWS = 5
+    # Columns of planes up to which filters of one row, and the largest ones in strips of longer vectors, are faster as pixels.
+    TURNED_COLUMNS = 160
 
 
 cdef struct Need:
@@ -427,16 +430,22 @@ cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
 
 
 cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
-    """Vectors of channels must be filled well. float32 pays in caches only, and not where strips or a few taps are fast."""
+    """Vectors of channels must be filled well. float32 does not pay where strips or a few taps are fast."""
     if not lies_apart(problem) or problem.element == FLOAT64:
         return lies_apart(problem)
     if 5 * problem.channels < 4 * divide_up(problem.channels, WELL_FILLED) * WELL_FILLED or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
         return False
-    if problem.element != FLOAT32 or not in_planes(problem):
+    if problem.element != FLOAT32:
         return True
-    return (
-        problem.distance == IN_CACHE and not in_strips(problem) and problem.kernel_width > 1 and problem.kernel_height * problem.kernel_width > FEW_TAPS
-    )
+    if not in_planes(problem):
+        return True
+    if in_strips(problem):
+        if VECTOR_BYTES == 64:
+            return problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
+        return problem.kernel_width > 3 or problem.stride_width == 1
+    if problem.kernel_width == 1:
+        return problem.kernel_height > FEW_ROWS
+    return problem.kernel_height * problem.kernel_width > FEW_TAPS and (problem.kernel_height > 1 or problem.width <= TURNED_COLUMNS)
 
 
 cdef bint as_pixels_integer(const Problem *problem) noexcept nogil:
