@@ -594,6 +594,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         cdef bint blocked = x.layout.block_count or y.layout.block_count
         cdef bint half = not blocked and self._may_narrow and problem.channels == 8 and problem.multiplier == 1
         half = half and problem.x_strides[3] == 1 and problem.y_strides[3] == 1
+        # Two pixels of halves share a vector as they are widened and narrowed; by 7x7 that pays less than tiles do.
+        if half and self._element != FLOAT32 and problem.stride_height == problem.stride_width == 1 and problem.x_strides[2] == problem.y_strides[2] == 8:
+            half = problem.kernel_height != problem.kernel_width or problem.kernel_width not in (3, 5)
         launch.table, launch.isa, launch.family = self._table, self.isa, self._family
         if not (blocked or half):
             return 0

@@ -436,7 +436,7 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
     if 5 * problem.channels < 4 * divide_up(problem.channels, WELL_FILLED) * WELL_FILLED or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
         return False
     if problem.element != FLOAT32:
-        return True
+        return not (in_strips(problem) and has_strips(problem)) or 2 * problem.out_width <= LANES
     if not in_planes(problem):
         return True
     if in_strips(problem):

@@ -24,17 +24,15 @@ cdef extern from "planes.h" nogil:
         const float *blocks
         Py_ssize_t block_vectors, step
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
-    PlaneStrips plane_strips[8][3][7]
-    PlaneStrips mixed_strips[8][4]
+    PlaneStrips plane_strips[4][8][3][7]
+    PlaneStrips mixed_strips[4][8][4]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
     void plane_tile(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
-    void mixed_tile(
-        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
-    ) noexcept nogil
+    PlaneTile mixed_tiles[4]
     void widen_runs(float *target, Py_ssize_t pitch, const char *source, Py_ssize_t step, Py_ssize_t runs, Py_ssize_t count, int element)
     void narrow_runs(char *target, Py_ssize_t step, const float *source, Py_ssize_t pitch, Py_ssize_t runs, Py_ssize_t count, int element)
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
@@ -80,15 +78,17 @@ cdef struct Pieces:
 
 cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     """Lanes of the whole pixels of a vector, where rows of pixels of a few channels are computed as planes are; else 0."""
-    cdef Py_ssize_t channels = problem.channels, step = channels * problem.stride_width, pixels = LANES // channels if channels else 0
+    cdef Py_ssize_t channels = problem.channels, step = channels * problem.stride_width, pixels = LANES // channels if channels else 0, most
     if not (
-        problem.element == FLOAT32 and problem.multiplier == 1 and problem.out_width > 1 and problem.kernel_width <= PLANE_TAPS
+        mixed_tiles[problem.element] != NULL and problem.multiplier == 1 and problem.out_width > 1 and problem.kernel_width <= PLANE_TAPS
         and (channels == 1 or problem.x_strides[3] == problem.y_strides[3] == 1) and problem.x_strides[2] == problem.y_strides[2] == channels
         and not (problem.x_block or problem.y_block)
     ):
         return 0
     if problem.stride_width == 1:
-        return pixels * channels if 1 < channels <= (MIXED_STRIP_CHANNELS if has_mixed_strips(problem) else MIXED_CHANNELS) else 0
+        # Bands hold few channels of halves as densely as tiles do.
+        most = MIXED_STRIP_CHANNELS if has_mixed_strips(problem) else MIXED_CHANNELS if problem.element == FLOAT32 else 0
+        return pixels * channels if 1 < channels <= most else 0
     if channels > PICKED_CHANNELS or step + channels > 2 * LANES or (channels == 1 and problem.stride_width <= PLANE_STRIDES):
         return 0
     # Inputs come from two vectors. Two pixels pay where a band is the other way.
@@ -99,7 +99,7 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
 cdef bint has_mixed_strips(const Problem *problem) noexcept nogil:
     """Of problems with mixed lanes, those by square filters that are common, at step 1."""
     cdef Py_ssize_t taps = problem.kernel_width
-    return problem.stride_width == problem.stride_height == 1 and problem.kernel_height == taps <= STRIP_TAPS and mixed_strips[taps][0] != NULL
+    return problem.stride_width == problem.stride_height == 1 and problem.kernel_height == taps <= STRIP_TAPS and mixed_strips[problem.element][taps][0] != NULL
 
 
 cdef Problem as_one_plane(const Problem *problem) noexcept nogil:
@@ -137,17 +137,22 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
 
 
 cdef bint in_strips(const Problem *problem) noexcept nogil:
-    """Square filters that are common, of float32, with a dilation or a stride, and images that are not wide, or have strips of several vectors."""
+    """Square filters that are common, with a dilation or a stride, and images that are not wide, or have strips of several vectors."""
     return (
         problem.element != FLOAT64 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
         and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
-        and plane_strips[problem.kernel_width][problem.stride_width][0] != NULL
+        and plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][0] != NULL
         and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
         and (
-            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[problem.kernel_width][problem.stride_width][1] != NULL
-            or (problem.dilation_width == 1 and plane_strips[problem.kernel_width][problem.stride_width][SHIFTED_STRIPS] != NULL)
+            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][1] != NULL
+            or (problem.dilation_width == 1 and plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][SHIFTED_STRIPS] != NULL)
         )
     )
+
+
+cdef inline bint has_strips(const Problem *problem) noexcept nogil:
+    """Of problems in strips, those whose elements are read as they are; others are widened."""
+    return plane_strips[problem.element][problem.kernel_width][problem.stride_width][0] != NULL
 
 
 cdef bint is_turned(const Problem *problem) noexcept nogil:
@@ -242,7 +247,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
     cdef const Problem *problem = &flat
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
-    cdef Py_ssize_t itemsize = 4, column = 0, next_column, image, row, rows, position, channel, output, phase, first
+    cdef Py_ssize_t itemsize = item_bytes(given.element), column = 0, next_column, image, row, rows, position, channel, output, phase, first
     cdef Py_ssize_t x_rows[ROW_TILES]
     cdef Py_ssize_t y_rows[ROW_TILES]
     cdef Tile tiles[ROW_TILES]
@@ -253,7 +258,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
     cdef vi32 picked
     cdef Pieces pieces
     cdef Py_ssize_t mixed = mixed_lanes(given), lanes = mixed if mixed else LANES
-    cdef PlaneTile run_tile = mixed_tile if mixed else plane_tile
+    cdef PlaneTile run_tile = mixed_tiles[given.element] if mixed else plane_tile
     cdef int i, tile, count
     cdef Line down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
@@ -334,10 +339,11 @@ cdef void run_strips(
 
     `mixed`: lanes of the whole pixels of a vector, where they are one plane; else 0.
     """
-    cdef Py_ssize_t column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier, together, chunk
+    cdef Py_ssize_t itemsize = item_bytes(problem.element), column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier
+    cdef Py_ssize_t together, chunk
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef Py_ssize_t lanes = mixed if mixed else LANES
-    cdef const PlaneStrips *strips = plane_strips[problem.kernel_width][problem.stride_width]
+    cdef const PlaneStrips *strips = plane_strips[problem.element][problem.kernel_width][problem.stride_width]
     # Columns of whole rows that registers hold: one without a stride, else two.
     cdef Py_ssize_t most = LANES if problem.stride_width == 1 else 2 * LANES
     cdef bint narrow = not mixed and problem.width <= most // 2 and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
@@ -356,22 +362,22 @@ cdef void run_strips(
     cdef Pieces pieces
     cdef PlaneStrip strip
     if mixed:
-        strips = mixed_strips[problem.kernel_width]
+        strips = mixed_strips[problem.element][problem.kernel_width]
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     strip.lead = lead
     strip.multiplier = problem.multiplier
-    strip.x_plane = problem.x_strides[3] * 4
-    strip.y_plane = problem.y_strides[3] * 4
-    strip.x_row = phases * problem.x_strides[1] * 4
-    strip.y_row = phases * problem.y_strides[1] * 4
+    strip.x_plane = problem.x_strides[3] * itemsize
+    strip.y_plane = problem.y_strides[3] * itemsize
+    strip.x_row = phases * problem.x_strides[1] * itemsize
+    strip.y_row = phases * problem.y_strides[1] * itemsize
     strip.dilation = problem.dilation_width
     strip.width = problem.width
     strip.index = index
     strip.ahead = ROWS_AHEAD if problem.distance >= BEYOND_SECOND_LEVEL else 0
     strip.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     strip.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
-    strip.step = 4 * lanes
+    strip.step = itemsize * lanes
     while strips[across - 1] == NULL:
         across -= 1
     if shifted:
@@ -390,8 +396,8 @@ cdef void run_strips(
         chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * max(1, problem.width) * problem.stride_height))
         row = begin
         while row < end:
-            image = x + row // problem.out_height * problem.x_strides[0] * 4
-            out_image = y + row // problem.out_height * problem.y_strides[0] * 4
+            image = x + row // problem.out_height * problem.x_strides[0] * itemsize
+            out_image = y + row // problem.out_height * problem.y_strides[0] * itemsize
             top = row % problem.out_height
             last = top + min(problem.out_height - top, end - row)
             row += last - top
@@ -404,8 +410,8 @@ cdef void run_strips(
                     strip.pad = divide_up(-position, phases) if position < 0 else -divide(position, phases)
                     base = position + strip.pad * phases
                     strip.height = divide_up(problem.height - base, phases)
-                    x_phase = image + base * problem.x_strides[1] * 4
-                    y_phase = out_image + (top + phase) * problem.y_strides[1] * 4
+                    x_phase = image + base * problem.x_strides[1] * itemsize
+                    y_phase = out_image + (top + phase) * problem.y_strides[1] * itemsize
                     rows = divide_up(last - top - phase, phases)
                     strip.begin = 0
                     while strip.begin < rows:
@@ -424,7 +430,7 @@ cdef void run_strips(
                                 for part in range(SHIFTED_ACROSS + 2):
                                     around[part] = lanes_between((1 - part) * LANES - source, problem.width - source - (part - 1) * LANES)
                                 strip.masks[0], strip.before, strip.after = around, source > 0, source + SHIFTED_ACROSS * LANES < problem.width
-                            one(&strip, limits, x_phase + source * 4, y_phase + strip.begin * strip.y_row + pieces.piece[place].column * 4)
+                            one(&strip, limits, x_phase + source * itemsize, y_phase + strip.begin * strip.y_row + pieces.piece[place].column * itemsize)
                         strip.begin = strip.end
                 strip.first_plane = strip.end_plane
         column = next_column

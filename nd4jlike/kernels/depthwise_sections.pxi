@@ -76,7 +76,7 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
         if not shares_sets(problem):
             return False
     if (
-        problem.element == FLOAT64 or problem.x_block or problem.y_block
+        problem.element == FLOAT64 or mixed_lanes(problem) or problem.x_block or problem.y_block
         or (channels > 1 and problem.x_strides[3] != 1) or (channels * problem.multiplier > 1 and problem.y_strides[3] != 1)
     ):
         return False

@@ -229,7 +229,7 @@ cdef int plane_kernel(const Problem *problem) noexcept nogil:
     if mixed_lanes(problem):
         return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_TILES
     if in_strips(problem):
-        return BY_STRIPS if problem.element == FLOAT32 else BY_WIDENED_STRIPS
+        return BY_STRIPS if has_strips(problem) else BY_WIDENED_STRIPS
     return BY_TILES if by_rows(problem) else BY_STAGES
 
 

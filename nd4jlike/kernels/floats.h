@@ -219,6 +219,33 @@ WORD vf32 widen_halves(const void *source, ptrdiff_t count, int element)
     return load_as_f32(source, count, element);
 }
 
+#if VECTOR_BYTES == 64
+/* Those of a mask; the others are 0, and their memory is not read, by this one instruction: a compiler might take two, and a masked load of halves takes long. */
+WORD vf32 widen_where(const char *source, vmask mask, const int element)
+{
+    vf32 value;
+    if (element == FLOAT16)
+        __asm__("vcvtph2ps %1, %0 %{%2%}%{z%}" : "=v"(value) : "m"(*(const vhalves *)source), "Yk"(mask));
+    else
+        __asm__("vpmovzxwd %1, %0 %{%2%}%{z%}" : "=v"(value) : "m"(*(const vhalves *)source), "Yk"(mask));
+    return element == FLOAT16 ? value : (vf32)((vu32)value << 16);
+}
+
+/* Twice as many halves, two in each lane: a mask of the first LANES, and of those behind. */
+WORD vf32 load_pairs_where(const char *source, vmask first, vmask behind)
+{
+    return (vf32)_mm512_maskz_loadu_epi16((__mmask32)behind << LANES | first, source);
+}
+
+/* The first or the second half of each lane. */
+WORD vf32 widen_every_second(vf32 pairs, const int second, const int element)
+{
+    if (element == BFLOAT16)
+        return second ? (vf32)((vu32)pairs & 0xFFFF0000) : (vf32)((vu32)pairs << 16);
+    return f32_of_half((vhalves)_mm512_cvtepi32_epi16((__m512i)((vu32)pairs >> (second ? 16 : 0))));
+}
+#endif
+
 WORD void narrow_halves(char *target, vf32 value, ptrdiff_t count, int element)
 {
     vhalves halves;

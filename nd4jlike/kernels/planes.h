@@ -18,18 +18,28 @@ WORD vi32 lanes_between(ptrdiff_t begin, ptrdiff_t end)
 /* A weight in all lanes; where pixels share a vector (`mixed`) each lane has its own. */
 WORD vf32 plane_weight(const float *weight, const int mixed) { return mixed ? *(const vf32 *)weight : splat_f32(*weight); }
 
+/* Elements of a mask as float32; the others, whose memory is not read, are 0. */
+WORD vf32 load_where(const char *source, vmask mask, const int element)
+{
+#if VECTOR_BYTES == 64
+    if (element != FLOAT32)
+        return widen_where(source, mask, element);
+#endif
+    return load_where_f32((const float *)source, mask);
+}
+
 /* Planes, whose columns lie side by side: a tap of one or two vectors of neighbouring columns, `step` bytes of the input apart. Its masks are set for the
  * columns inside the image: `stride` vectors of them. Pixels that share a vector are picked by `index` out of two where the stride is not 1. */
 WORD void add_plane_tap(
     vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t step, ptrdiff_t tap,
-    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed)
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++, x += step) {
-        const char *next = x + VECTOR_BYTES;
-        vf32 value = masked ? load_where_f32((const float *)x, mask_of(masks[tap * stride])) : *(const vf32 *)x;
+        const char *next = x + LANES * BYTES_OF(element);
+        vf32 value = masked ? load_where(x, mask_of(masks[tap * stride]), element) : load_as_f32(x, LANES, element);
         if (stride == 2) {
-            const vf32 second = masked ? load_where_f32((const float *)next, mask_of(masks[tap * stride + 1])) : *(const vf32 *)next;
+            const vf32 second = masked ? load_where(next, mask_of(masks[tap * stride + 1]), element) : load_as_f32(next, LANES, element);
             value = mixed ? pick_f32(value, second, index) : seconds_of_f32(value, second, 0);
         }
         if (upper)
@@ -41,23 +51,23 @@ WORD void add_plane_tap(
 
 WORD void add_plane_row(
     vf32 *upper, vf32 *lower, const float *upper_weights, const float *lower_weights, const char *x, ptrdiff_t dilation, ptrdiff_t step, int taps,
-    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed)
+    const vi32 *masks, const vi32 index, const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
     /* Unrolled where the number is known. */
     if (__builtin_constant_p(taps))
 #pragma GCC unroll 8
         for (int tap = 0; tap < taps; tap++)
-            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed);
+            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed, element);
     else
 #pragma GCC unroll 1
         for (int tap = 0; tap < taps; tap++)
-            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed);
+            add_plane_tap(upper, lower, upper_weights, lower_weights, x + tap * dilation, step, tap, masks, index, stride, vectors, masked, mixed, element);
 }
 
 /* `block` is at the channel's lane of its block. */
 WORD void one_plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, const char *x, char *y, const vi32 *masks,
-    const int stride, const int vectors, const int masked, const int mixed)
+    const int stride, const int vectors, const int masked, const int mixed, const int element)
 {
     const ptrdiff_t to_next = mixed ? tile->y_column : VECTOR_BYTES, step = mixed ? tile->x_output : stride * to_next;
     const vi32 index = mixed && stride > 1 ? *tile->picked : (vi32){0};
@@ -69,20 +79,20 @@ WORD void one_plane_tile(
     for (int i = 0; i < vectors; i++)
         upper[i] = lower[i] = plane_weight(block, mixed);
     for (row = tile->upper.begin; row < tile->upper.end; row++)
-        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
+        add_plane_row(upper, NULL, weights + row * pitch, NULL, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
     for (row = tile->both.begin; row < tile->both.end; row++)
         add_plane_row(
-            upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
+            upper, lower, weights + row * pitch, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
     for (row = tile->lower.begin; row < tile->lower.end; row++)
-        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed);
+        add_plane_row(NULL, lower, NULL, weights + row * pitch - behind, x + row * x_row, dilation, step, taps, masks, index, stride, vectors, masked, mixed, element);
 #pragma GCC unroll 2
     for (int i = 0; i < vectors; i++) {
         char *to = y + i * to_next;
         if (stride == 2 && !mixed)
             upper[i] = seconds_in_order(upper[i]), lower[i] = seconds_in_order(lower[i]);
-        store_f32((float *)to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes);
+        store_from_f32(to, at_most_f32(at_least_f32(upper[i], limits[0]), limits[1]), tile->tail_lanes, element);
         if (tile->rows == 2)
-            store_f32((float *)(to + tile->y_row), at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes);
+            store_from_f32(to + tile->y_row, at_most_f32(at_least_f32(lower[i], limits[0]), limits[1]), tile->tail_lanes, element);
     }
 }
 
@@ -92,17 +102,17 @@ WORD void plane_tile_of(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
     if (stride == 1 && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 0, FLOAT32);
     else if (stride == 1 && vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 1, 0, 0, FLOAT32);
     else if (stride == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 0, FLOAT32);
     else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 0, FLOAT32);
     else if (vectors == 1)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 1, 0, 0, FLOAT32);
     else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0);
+        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0, FLOAT32);
 }
 
 /* Calls, so that their registers are their own. 5 and 7 taps as a constant gain 5 to 13 % on wide planes, for 18 KB of the wheel. */
@@ -118,26 +128,41 @@ static __attribute__((noinline)) void plane_tile(
 /* Channels up to which rows of pixels are a plane, too, whose neighbouring columns are channels of neighbouring pixels, each with weights of its own: where
  * the stride is 1, and where it is not. Vectors hold whole pixels, and are `y_column` bytes apart, `x_output` in the input; single ones have masks. */
 enum { MIXED_CHANNELS = VECTOR_BYTES == 64 ? 4 : 0, PICKED_CHANNELS = LANES / 2 };
-static __attribute__((noinline, unused)) void mixed_tile(
-    const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
-{
-    if (stride == 1 && MIXED_CHANNELS && masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1);
-    else if (stride == 1 && MIXED_CHANNELS)
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1);
-    else if (masks)
-        one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 1);
-    else
-        one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 1);
-}
+#define MIXED_TILE(name, element) \
+    static __attribute__((noinline, unused)) void name( \
+        const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks) \
+    { \
+        if (element == FLOAT32 && stride == 1 && MIXED_CHANNELS && masks) \
+            one_plane_tile(tile, limits, block, taps, x, y, masks, 1, 1, 1, 1, element); \
+        else if (element == FLOAT32 && stride == 1 && MIXED_CHANNELS) \
+            one_plane_tile(tile, limits, block, taps, x, y, NULL, 1, 2, 0, 1, element); \
+        else if (masks) \
+            one_plane_tile(tile, limits, block, taps, x, y, masks, 2, 1, 1, 1, element); \
+        else \
+            one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 1, element); \
+    }
+MIXED_TILE(mixed_tile_f32, FLOAT32)
+#if VECTOR_BYTES == 64
+MIXED_TILE(mixed_tile_f16, FLOAT16)
+MIXED_TILE(mixed_tile_bf16, BFLOAT16)
+#endif
 #else
 enum { MIXED_CHANNELS = 0, PICKED_CHANNELS = 0 };
 #define plane_tile NULL
-#define mixed_tile NULL
 #endif
 
 typedef void (*PlaneTile)(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks);
+
+/* By element. */
+static const PlaneTile mixed_tiles[4] = {
+#if VECTOR_BYTES > 16
+    [FLOAT32] = mixed_tile_f32,
+#endif
+#if VECTOR_BYTES == 64
+    [FLOAT16] = mixed_tile_f16, [BFLOAT16] = mixed_tile_bf16,
+#endif
+};
 
 /* Taps in a row of a strip, and vectors side by side, at most. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
@@ -179,7 +204,7 @@ typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const c
 /* The inputs of a tap; those of every second column are loaded once for two taps, and in an order of their own. */
 WORD vf32 load_strip(
     vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, ptrdiff_t dilation, const int tap, const int stride,
-    const int how)
+    const int how, const int element)
 {
 #if VECTOR_BYTES == 64
     /* Without a stride one register holds them. */
@@ -199,7 +224,15 @@ WORD vf32 load_strip(
         return stride == 1 ? pick_from_one(pair[0], index[tap], masks[tap]) : pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
 #endif
     if (stride == 1)
-        return load_where_f32((const float *)x + tap * dilation, masks[tap]);
+        return load_where(x + tap * dilation * BYTES_OF(element), masks[tap], element);
+#if VECTOR_BYTES == 64
+    /* A lane has the halves of two columns. */
+    if (element != FLOAT32) {
+        if (tap % 2 == 0)
+            pair[0] = load_pairs_where(x + 2 * tap, masks[tap * stride], masks[tap * stride + 1]);
+        return widen_every_second(pair[0], tap % 2, element);
+    }
+#endif
     if (tap % 2 == 0) {
         pair[0] = load_where_f32((const float *)x + tap, masks[tap * stride]);
         pair[1] = load_where_f32((const float *)x + tap + LANES, masks[tap * stride + 1]);
@@ -237,13 +270,13 @@ WORD void fetch_run(const char *from, const int bytes, const int write)
  * loaded once, for all rows of outputs that it reaches. */
 WORD void strip_of(
     const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int taps, const int stride, const int across,
-    const int planes, const int how)
+    const int planes, const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
     const int kept = (taps - 1) / stride + 1, hold = how == NARROW || (taps == 3 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == LOADED ? taps * stride : taps, rows_of_masks = how == SHIFTED ? 1 : across;
-    const ptrdiff_t next = how == MIXED ? strip->step : VECTOR_BYTES;
+    const ptrdiff_t next = how == MIXED ? strip->step : LANES * BYTES_OF(element);
     const vf32 clamp[2] = {limits[0], limits[1]};
     vmask masks[STRIPS_ACROSS][2 * STRIP_TAPS];
 #pragma GCC unroll 4
@@ -309,7 +342,7 @@ WORD void strip_of(
                             value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2)
                                 : load_strip(
                                     pairs[v], strip->width, index, from[v / across * each] + v % across * stride * next,
-                                    from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how);
+                                    from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how, element);
 #pragma GCC unroll 8
                         for (int k = 0; taps - stride + i >= k * stride; k++) {
                             const int place = (taps - stride + i - k * stride) * taps + tap;
@@ -328,13 +361,13 @@ WORD void strip_of(
                 for (int p = 0; p < planes; p++) {
 #pragma GCC unroll 2
                     for (int i = 0; i < stride; i++)
-                        fetch_run(from[p] + (strip->ahead * stride + i) * strip->x_row, stride * across * VECTOR_BYTES, 0);
-                    fetch_run(to[p] + strip->ahead * strip->y_row, across * VECTOR_BYTES, 1);
+                        fetch_run(from[p] + (strip->ahead * stride + i) * strip->x_row, stride * across * LANES * BYTES_OF(element), 0);
+                    fetch_run(to[p] + strip->ahead * strip->y_row, across * LANES * BYTES_OF(element), 1);
                 }
             if (out >= strip->begin) {
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++) {
-                    const vf32 sum = stride == 2 && how == LOADED ? seconds_in_order(sums[v][0]) : sums[v][0];
+                    const vf32 sum = stride == 2 && how == LOADED && element == FLOAT32 ? seconds_in_order(sums[v][0]) : sums[v][0];
                     const vf32 value = at_most_f32(at_least_f32(sum, clamp[0]), clamp[1]);
                     char *at = to[v / across * each] + v % across * next;
 #if VECTOR_BYTES == 64
@@ -344,7 +377,9 @@ WORD void strip_of(
                         continue;
                     }
 #endif
-                    if (v % across == across - 1)
+                    if (element != FLOAT32)
+                        narrow_halves(at, value, v % across == across - 1 ? strip->lanes : LANES, element);
+                    else if (v % across == across - 1)
                         store_first_f32((float *)at, value, strip->lanes);
                     else
                         *(vf32 *)at = value;
@@ -365,79 +400,99 @@ WORD void strip_of(
     } while (plane < strip->end_plane);
 }
 
-/* With few registers a dilation of 1 has code of its own. */
-#define STRIPS(name, taps, stride, across, planes, how) \
-    static __attribute__((noinline)) void name(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
+/* By element (ELEMENT_); with few registers a dilation of 1 has code of its own. */
+#define ELEMENT_f32 FLOAT32
+#define ELEMENT_f16 FLOAT16
+#define ELEMENT_bf16 BFLOAT16
+#define STRIPS(name, type, taps, stride, across, planes, how) \
+    static __attribute__((noinline)) void name##_##type(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
         if (VECTOR_BYTES == 32 && stride == 1 && strip->dilation == 1) \
-            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, how); \
+            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, how, ELEMENT_##type); \
         else \
-            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, how); \
+            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, how, ELEMENT_##type); \
     }
 #if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
-#define STRIPS_OF_3(stride) \
-    STRIPS(strips_3_##stride, 3, stride, 1, 2, LOADED) STRIPS(strips_3_##stride##_2, 3, stride, 2, 1, LOADED) \
-    STRIPS(strips_3_##stride##_3, 3, stride, 3, 1, LOADED) STRIPS(strips_3_##stride##_4, 3, stride, 4, 1, LOADED) \
-    STRIPS(narrow_strips_3_##stride, 3, stride, 1, 2, NARROW)
-#define TABLE_OF_3(stride) strips_3_##stride, strips_3_##stride##_2, strips_3_##stride##_3, strips_3_##stride##_4, narrow_strips_3_##stride
+#define STRIPS_OF_3(type, stride) \
+    STRIPS(strips_3_##stride, type, 3, stride, 1, 2, LOADED) STRIPS(strips_3_##stride##_2, type, 3, stride, 2, 1, LOADED) \
+    STRIPS(strips_3_##stride##_3, type, 3, stride, 3, 1, LOADED) STRIPS(strips_3_##stride##_4, type, 3, stride, 4, 1, LOADED)
+#define TABLE_OF_3(type, stride) strips_3_##stride##_##type, strips_3_##stride##_2_##type, strips_3_##stride##_3_##type, strips_3_##stride##_4_##type
 #define WIDER_STRIPS(taps, stride) \
-    STRIPS(strips_##taps##_##stride, taps, stride, 1, 2, LOADED) STRIPS(picked_strips_##taps##_##stride, taps, stride, 1, 2, PICKED)
-#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride, [PICKED_STRIPS] = picked_strips_##taps##_##stride
-STRIPS(picked_strips_3_2, 3, 2, 1, 2, PICKED)
-STRIPS(narrow_strips_5_2, 5, 2, 1, 2, NARROW)
-STRIPS(shifted_strips_5, 5, 1, SHIFTED_ACROSS, 1, SHIFTED)
-STRIPS(shifted_strips_7, 7, 1, SHIFTED_ACROSS, 1, SHIFTED)
-#define MIXED_OF(taps, across) STRIPS(mixed_strips_##taps##_##across, taps, 1, across, 1, MIXED)
-MIXED_OF(3, 1)
-MIXED_OF(3, 2)
-MIXED_OF(3, 3)
-MIXED_OF(3, 4)
-MIXED_OF(5, 1)
-MIXED_OF(5, 2)
-MIXED_OF(7, 1)
-MIXED_OF(7, 2)
+    STRIPS(strips_##taps##_##stride, f32, taps, stride, 1, 2, LOADED) STRIPS(picked_strips_##taps##_##stride, f32, taps, stride, 1, 2, PICKED)
+#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride##_f32, [PICKED_STRIPS] = picked_strips_##taps##_##stride##_f32
+STRIPS(narrow_strips_3_1, f32, 3, 1, 1, 2, NARROW)
+STRIPS(narrow_strips_3_2, f32, 3, 2, 1, 2, NARROW)
+STRIPS(picked_strips_3_2, f32, 3, 2, 1, 2, PICKED)
+STRIPS(narrow_strips_5_2, f32, 5, 2, 1, 2, NARROW)
+STRIPS(shifted_strips_5, f32, 5, 1, SHIFTED_ACROSS, 1, SHIFTED)
+STRIPS(shifted_strips_7, f32, 7, 1, SHIFTED_ACROSS, 1, SHIFTED)
+STRIPS_OF_3(f16, 1)
+STRIPS_OF_3(f16, 2)
+STRIPS_OF_3(bf16, 1)
+STRIPS_OF_3(bf16, 2)
+#define MIXED_STRIPS(type) \
+    STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
+    STRIPS(mixed_strips_3_3, type, 3, 1, 3, 1, MIXED) STRIPS(mixed_strips_3_4, type, 3, 1, 4, 1, MIXED) \
+    STRIPS(mixed_strips_5_1, type, 5, 1, 1, 1, MIXED) STRIPS(mixed_strips_5_2, type, 5, 1, 2, 1, MIXED) \
+    STRIPS(mixed_strips_7_1, type, 7, 1, 1, 1, MIXED) STRIPS(mixed_strips_7_2, type, 7, 1, 2, 1, MIXED)
+#define TABLE_OF_MIXED(type) \
+    { \
+        [3] = {mixed_strips_3_1_##type, mixed_strips_3_2_##type, mixed_strips_3_3_##type, mixed_strips_3_4_##type}, \
+        [5] = {mixed_strips_5_1_##type, mixed_strips_5_2_##type}, \
+        [7] = {mixed_strips_7_1_##type, mixed_strips_7_2_##type}, \
+    }
+MIXED_STRIPS(f16)
+MIXED_STRIPS(bf16)
 #else
-#define STRIPS_OF_3(stride) STRIPS(strips_3_##stride, 3, stride, 1, 2, LOADED)
-#define TABLE_OF_3(stride) strips_3_##stride
-#define WIDER_STRIPS(taps, stride) STRIPS(strips_##taps##_##stride, taps, stride, 1, 2, LOADED)
-#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride
-#define picked_strips_3_2 NULL
-#define narrow_strips_5_2 NULL
-#define shifted_strips_5 NULL
-#define shifted_strips_7 NULL
-#define MIXED_OF(taps, across) STRIPS(mixed_strips_##taps##_##across, taps, 1, across, 1, MIXED)
-MIXED_OF(3, 1)
-MIXED_OF(3, 2)
-MIXED_OF(5, 1)
-MIXED_OF(7, 1)
+#define STRIPS_OF_3(type, stride) STRIPS(strips_3_##stride, type, 3, stride, 1, 2, LOADED)
+#define TABLE_OF_3(type, stride) strips_3_##stride##_##type
+#define WIDER_STRIPS(taps, stride) STRIPS(strips_##taps##_##stride, f32, taps, stride, 1, 2, LOADED)
+#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride##_f32
+#define narrow_strips_3_1_f32 NULL
+#define narrow_strips_3_2_f32 NULL
+#define picked_strips_3_2_f32 NULL
+#define narrow_strips_5_2_f32 NULL
+#define shifted_strips_5_f32 NULL
+#define shifted_strips_7_f32 NULL
+#define MIXED_STRIPS(type) \
+    STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
+    STRIPS(mixed_strips_5_1, type, 5, 1, 1, 1, MIXED) STRIPS(mixed_strips_7_1, type, 7, 1, 1, 1, MIXED)
+#define TABLE_OF_MIXED(type) \
+    {[3] = {mixed_strips_3_1_##type, mixed_strips_3_2_##type}, [5] = {mixed_strips_5_1_##type}, [7] = {mixed_strips_7_1_##type}}
 #endif
-STRIPS_OF_3(1)
-STRIPS_OF_3(2)
+STRIPS_OF_3(f32, 1)
+STRIPS_OF_3(f32, 2)
 WIDER_STRIPS(5, 1)
 WIDER_STRIPS(5, 2)
 WIDER_STRIPS(7, 1)
+MIXED_STRIPS(f32)
 #endif
-/* By taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
-static const PlaneStrips plane_strips[STRIP_TAPS + 1][3][STRIP_KINDS] = {
+/* By element, taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
+static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
 #if VECTOR_BYTES > 16  /* masks that cost little */
-    [3] = {[1] = {TABLE_OF_3(1)}, [2] = {TABLE_OF_3(2), [PICKED_STRIPS] = picked_strips_3_2}},
-    [5] = {
-        [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5}, [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2}},
-    [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7}},
+    [FLOAT32] = {
+        [3] = {
+            [1] = {TABLE_OF_3(f32, 1), [NARROW_STRIPS] = narrow_strips_3_1_f32},
+            [2] = {TABLE_OF_3(f32, 2), [NARROW_STRIPS] = narrow_strips_3_2_f32, [PICKED_STRIPS] = picked_strips_3_2_f32}},
+        [5] = {
+            [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5_f32},
+            [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2_f32}},
+        [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7_f32}}},
+#endif
+#if VECTOR_BYTES == 64
+    [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2)}}},
+    [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2)}}},
 #endif
 };
 
-/* Of pixels that share a vector, at step 1: by taps, and vectors side by side, less one. */
+/* Of pixels that share a vector, at step 1: by element, taps, and vectors side by side, less one. */
 enum { MIXED_STRIP_CHANNELS = LANES / 2 };
-static const PlaneStrips mixed_strips[STRIP_TAPS + 1][STRIPS_ACROSS] = {
+static const PlaneStrips mixed_strips[4][STRIP_TAPS + 1][STRIPS_ACROSS] = {
+#if VECTOR_BYTES > 16
+    [FLOAT32] = TABLE_OF_MIXED(f32),
+#endif
 #if VECTOR_BYTES == 64
-    [3] = {mixed_strips_3_1, mixed_strips_3_2, mixed_strips_3_3, mixed_strips_3_4},
-    [5] = {mixed_strips_5_1, mixed_strips_5_2},
-    [7] = {mixed_strips_7_1, mixed_strips_7_2},
-#elif VECTOR_BYTES == 32
-    [3] = {mixed_strips_3_1, mixed_strips_3_2},
-    [5] = {mixed_strips_5_1},
-    [7] = {mixed_strips_7_1},
+    [FLOAT16] = TABLE_OF_MIXED(f16), [BFLOAT16] = TABLE_OF_MIXED(bf16),
 #endif
 };
 
