@@ -67,6 +67,18 @@ CASES = [
     for kernel, size in (((1, 1), (3, 9)), ((3, 3), (5, 15)), ((5, 5), (7, 7)), ((7, 7), (4, 21)), ((2, 4), (3, 4)), ((3, 1), (6, 1)))
     for stride, dilation in (((1, 1), (1, 1)), ((2, 2), (1, 1)), ((1, 1), (2, 2)), ((2, 1), (1, 3)))
     for channels, multiplier in ((1, 1), (3, 1), (9, 1), (17, 1), (32, 1), (3, 8), (5, 3))
+] + [
+    (kernel, size, (step, step), (1, 1), channels, 1)
+    for kernel, step, size in (
+        ((4, 4), 1, (9, 13)),
+        ((4, 4), 2, (10, 13)),
+        ((2, 2), 2, (9, 12)),
+        ((2, 2), 3, (10, 11)),
+        ((3, 3), 3, (10, 11)),
+        ((5, 5), 1, (9, 3)),
+        ((7, 7), 1, (9, 2)),
+    )
+    for channels in (16, 17, 40, 130)
 ]
 
 
@@ -339,6 +351,9 @@ def test_d3_halves_are_read_in_place(isa, dtype):
         text = plan.explain(plan.input_descriptor((1, 28, 28, 40)))
         assert "sums in float32" in text
         assert kernel in text
+    for size, stride, kernel in ((4, 1, "tiles of 2 rows and 6"), (4, 2, "tiles of 2 rows and 4"), (2, 2, "output by output"), (3, 3, "output by output")):
+        plan = nd.DepthwiseConv2d(random((size, size, 40, 1), dtype), stride=stride, isa=isa)
+        assert (f"in place, {kernel}" in plan.explain(plan.input_descriptor((1, 28, 28, 40)))) == (isa != "baseline")
 
 
 @every_isa

@@ -49,7 +49,7 @@ cdef extern from "variants.h" nogil:
     const int TALL_TILE
     const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
-    const OneTile pixel_tiles[8][13]
+    const OneTile pixel_tiles[4][8][13]
     const int ROW_LINE
     const int COLUMN_LINE
     const int SPLIT_LINE
@@ -382,8 +382,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.single = job.line != NULL and job.down.taps == 1 and not job.split
     job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
     job.pixel = (
-        general and problem.element == FLOAT32 and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
-        and job.across.taps < TILE_TAPS and pixel_tiles[job.across.taps][INSIDE] != NULL
+        general and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
+        and job.across.taps < TILE_TAPS and pixel_tiles[problem.element][job.across.taps][INSIDE] != NULL
         and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
         and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
     )
@@ -398,7 +398,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         job.pixel, job.wide = False, True
         job.columns = WIDE_TILE
     if job.pixel:
-        job.single, job.columns, job.tiles = True, 1, &pixel_tiles[job.across.taps][0]
+        job.single, job.columns, job.tiles = True, 1, &pixel_tiles[problem.element][job.across.taps][0]
     elif general or job.single:
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:

@@ -410,7 +410,8 @@ WORD void running_tile(
 
 /* One output of a square filter whose steps leave it no inputs to share: its channels in a row, which is how prefetchers read. */
 WORD void pixel_tile(
-    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int where)
+    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int where,
+    const int element)
 {
     const vf32 low = tile->limits ? tile->limits[0] : splat_f32(-__builtin_inff()), high = tile->limits ? tile->limits[1] : splat_f32(__builtin_inff());
     const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block, block_vectors = tile->block_vectors;
@@ -431,13 +432,10 @@ WORD void pixel_tile(
 #pragma GCC unroll 4
                 for (int j = 0; j < taps; j++)
                     if (where == INSIDE || !(outside >> j & 1))
-                        sum += *(const vf32 *)(rows[i] + j * x_column) * weights[1 + i * taps + j];
+                        sum += load_row(rows[i] + j * x_column, element) * weights[1 + i * taps + j];
             }
             sum = at_most_f32(at_least_f32(sum, low), high);
-            if (MASKS(FLOAT32))
-                store_chosen_f32((float *)to, sum, lanes);
-            else
-                store_f32((float *)to, sum, lanes);
+            store_row(to, sum, lanes, element, !MASKS(element) && lanes >= LANES);
             weights += block_vectors;
 #pragma GCC unroll 4
             for (int i = 0; i < taps; i++)

@@ -188,7 +188,7 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
-            : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
+            : VECTOR_BYTES == 64 || (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
             : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
         SPREAD_BY(taps, spread, spread_any, taps, stride, element), SPREAD_BY(taps, spread_any, spread_any, taps, stride, element), \
         SPREAD_BY(taps, spread_any, spread_any, taps, stride, element), \
@@ -245,17 +245,27 @@ static const OneTile image_tiles[TILE_TAPS] = {
 };
 
 /* Outputs one by one. */
-#define PIXEL_TILE(taps) \
-    static void pixel_##taps(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+#define PIXEL_TILE(taps, element) \
+    static void pixel_##taps##_##element(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         if (tile->above || tile->below || tile->outside) \
-            pixel_tile(tile, block, x, y, lanes, count, taps, EDGES); \
+            pixel_tile(tile, block, x, y, lanes, count, taps, EDGES, element); \
         else \
-            pixel_tile(tile, block, x, y, lanes, count, taps, INSIDE); \
+            pixel_tile(tile, block, x, y, lanes, count, taps, INSIDE, element); \
     }
-PIXEL_TILE(2)
-PIXEL_TILE(3)
-static const OneTile pixel_tiles[TILE_TAPS][VARIANTS] = {[2] = {pixel_2, pixel_2, pixel_2}, [3] = {pixel_3, pixel_3, pixel_3}};
+#define PIXEL_TILES(element) PIXEL_TILE(2, element) PIXEL_TILE(3, element)
+#define PIXEL_OF(taps, element) [taps] = {pixel_##taps##_##element, pixel_##taps##_##element, pixel_##taps##_##element}
+PIXEL_TILES(FLOAT32)
+#if WIDENS_HALVES
+PIXEL_TILES(FLOAT16)
+PIXEL_TILES(BFLOAT16)
+#endif
+static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
+    [FLOAT32] = {PIXEL_OF(2, FLOAT32), PIXEL_OF(3, FLOAT32)},
+#if WIDENS_HALVES
+    [FLOAT16] = {PIXEL_OF(2, FLOAT16), PIXEL_OF(3, FLOAT16)}, [BFLOAT16] = {PIXEL_OF(2, BFLOAT16), PIXEL_OF(3, BFLOAT16)},
+#endif
+};
 
 /* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
  * that, taps, and place. */
@@ -274,11 +284,11 @@ LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(
 LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
 SQUARE_TILE(4, FLOAT32)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
-#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element)
+#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
 HALVES_LINES(FLOAT16)
 HALVES_LINES(BFLOAT16)
 #define HALVES_OF_LINES(element) \
-    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}}
+    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
 #endif
 static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
@@ -309,12 +319,15 @@ TILES_OF_STRIDE(2, 1, FLOAT32)
 TILES_OF(FLOAT32)
 /* 4x4 by steps of 2; other places share the general tiles. */
 #if VECTOR_BYTES > 16
-TILE(even_edges, 0, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
-TILE(even_whole, 2, 0, 4, 2, NARROW_TILE, EDGES, FLOAT32)
-#define TABLE_OF_EVEN_TAPS \
-    [4] = {[2] = {{even_edges, even_edges, any_stride_any, any_stride_spread, any_stride_spread, any_stride_spread, NULL, even_whole, even_whole}}},
+#define EVEN_TILES(element) \
+    TILE(even_edges_##element, 0, 0, 4, 2, NARROW_TILE, EDGES, element) TILE(even_whole_##element, 2, 0, 4, 2, NARROW_TILE, EDGES, element)
+EVEN_TILES(FLOAT32)
+EVEN_TILES(FLOAT16)
+EVEN_TILES(BFLOAT16)
+#define EVEN_TAPS(element, any, spread) \
+    [4] = {[2] = {{even_edges_##element, even_edges_##element, any, spread, spread, spread, NULL, even_whole_##element, even_whole_##element}}},
 #else
-#define TABLE_OF_EVEN_TAPS
+#define EVEN_TAPS(element, any, spread)
 #endif
 
 #if DOUBLES
@@ -336,14 +349,14 @@ TILES_OF(BFLOAT16)
 /* By element type, taps in a row, stride in steps of the dilation, whether the tile is a wide one, and variant. */
 static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIANTS] = {
     [FLOAT32] = {
-        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), TABLE_OF_EVEN_TAPS
+        TABLE_OF_TAPS(1, FLOAT32), [2] = {TABLE_OF_STRIDE(2, 1, FLOAT32)}, TABLE_OF_TAPS(3, FLOAT32), EVEN_TAPS(FLOAT32, any_stride_any, any_stride_spread)
         TABLE_OF_TAPS(5, FLOAT32), TABLE_OF_TAPS(7, FLOAT32)},
 #if DOUBLES
     [FLOAT64] = {TABLE_OF_TAPS(3, FLOAT64), [5] = {[1] = {[1] = ROW_OF_TILES(5, 1, 7, FLOAT64)}}, [7] = {[1] = {[1] = ROW_OF_TILES(7, 1, 7, FLOAT64)}}},
 #endif
 #if WIDENS_HALVES
-    [FLOAT16] = {COLUMNS_OF_HALVES(FLOAT16, halves), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
-    [BFLOAT16] = {COLUMNS_OF_HALVES(BFLOAT16, brains), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+    [FLOAT16] = {COLUMNS_OF_HALVES(FLOAT16, halves), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), EVEN_TAPS(FLOAT16, halves_of_any_stride, NULL) TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
+    [BFLOAT16] = {COLUMNS_OF_HALVES(BFLOAT16, brains), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), EVEN_TAPS(BFLOAT16, brains_of_any_stride, NULL) TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
 #endif
 };
 
