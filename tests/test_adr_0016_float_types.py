@@ -413,8 +413,8 @@ def test_d3_planes_are_widened_some_at_a_time(isa, dtype, side):
     """D3: widened to float32, which is exact, and summed there; rounded once: the sums of a float32 plan, whatever is widened together."""
     for number, (shape, kernel, multiplier, steps) in enumerate(
         [
-            ((2, 37, 28, 28), (5, 5), 1, {}),  # several groups of planes, the last one smaller
-            ((1, 33, 7, 7), (5, 5), 1, {}),  # planes that become pixels on the stack
+            ((2, 7, 60, 50), (5, 5), 1, {}),  # several groups of planes, the last one smaller
+            ((1, 17, 7, 7), (5, 5), 1, {}),  # planes that become pixels on the stack, with AVX-512
             ((1, 3, 90, 131), (5, 5), 1, {"stride": 2}),  # several parts of each plane
             ((1, 2, 61, 300), (5, 3), 3, {"dilation": (3, 1), "padding": ((9, 4), (0, 2))}),
             ((1, 2, 4, 2100), (2, 9), 1, {"padding": ((0, 5), (4, 4))}),  # rows without any input at the end
@@ -424,7 +424,8 @@ def test_d3_planes_are_widened_some_at_a_time(isa, dtype, side):
         x, weights, bias = random(shape, dtype, number), random((*kernel, shape[1], multiplier), dtype, 2), random(shape[1] * multiplier, dtype, 3)
         bias = bias.astype(np.float32)
         plan = nd.DepthwiseConv2d(weights, bias, data_format="NCHW", isa=isa, **steps)
-        assert "plane by plane" in plan.explain(x)
+        # 17 channels fill the short vectors of `baseline` well enough for pixels, which float16 is not there.
+        assert ("plane by plane" in plan.explain(x)) != (shape[1] == 17 and (isa, dtype) == ("baseline", "bfloat16"))
         wide = nd.DepthwiseConv2d(weights.astype(np.float32), bias, data_format="NCHW", isa=isa, **steps)(x.astype(np.float32))
         wanted = wide.to_numpy().astype(DTYPES[dtype])
         given = guarded_array(x, side)

@@ -7,8 +7,10 @@ cdef enum:
     IN_PLACE_BYTES = 256 << 10
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
-    # Channels of a vector, as few as 4 of 5 of which are there; taps, and those of filters of one column, up to which float32 planes stay where they are.
-    WELL_FILLED = 16
+    # Channels, the least, that planes become pixels of, and that they do so from strips where vectors of 32 bytes are not all whole; taps, and those of filters
+    # of one column, up to which float32 planes stay where they are.
+    PIXEL_CHANNELS = 8
+    MANY_CHANNELS = 48
     FEW_TAPS = 2
     FEW_ROWS = 5
     # Columns of planes up to which filters of one row, and the largest ones in strips of longer vectors, are faster as pixels.
@@ -431,9 +433,12 @@ cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
 
 cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
     """Vectors of channels must be filled well. float32 does not pay where strips or a few taps are fast."""
+    # Four lanes of five, of halves, whose planes would be widened, three of four.
+    cdef Py_ssize_t lanes = divide_up(problem.channels, LANES) * LANES
+    cdef bint filled = 5 * problem.channels >= 4 * lanes or (problem.element != FLOAT32 and 4 * problem.channels >= 3 * lanes)
     if not lies_apart(problem) or problem.element == FLOAT64:
         return lies_apart(problem)
-    if 5 * problem.channels < 4 * divide_up(problem.channels, WELL_FILLED) * WELL_FILLED or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
+    if problem.channels < PIXEL_CHANNELS or not filled or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
         return False
     if problem.element != FLOAT32:
         return not (in_strips(problem) and has_strips(problem)) or 2 * problem.out_width <= LANES
@@ -442,7 +447,7 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
     if in_strips(problem):
         if VECTOR_BYTES == 64:
             return problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
-        return problem.kernel_width > 3 or problem.stride_width == 1
+        return (problem.kernel_width > 3 or problem.stride_width == 1) and (problem.channels % LANES == 0 or problem.channels >= MANY_CHANNELS)
     if problem.kernel_width == 1:
         return problem.kernel_height > FEW_ROWS
     return problem.kernel_height * problem.kernel_width > FEW_TAPS and (problem.kernel_height > 1 or problem.width <= TURNED_COLUMNS)
