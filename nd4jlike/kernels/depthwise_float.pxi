@@ -328,6 +328,13 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             return False
     if double and (job.spread or problem.x_block or problem.y_block):
         return False
+    if VECTOR_BYTES == 32:
+        # Wide tiles of 5x5 have too few registers to widen bfloat16 and sum as well.
+        if (
+            problem.element == BFLOAT16 and job.across.taps == job.down.taps == 5 and job.across.step == job.down.step == 1
+            and job.across.outputs >= WIDE_TILE and problem.channels % LANES == 0 and not job.spread
+        ):
+            return False
     # Others are better widened once (prepare_sections), or have to be.
     if not (double or problem.element == FLOAT32) and (
         problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
