@@ -41,6 +41,8 @@ cdef enum:
     NANOSECONDS_TO_RELEASE = 700
     # From here on each thread takes several pieces; where each begins costs less than waiting for one that is late.
     NANOSECONDS_TO_CUT = 100000
+    # Parts of the channels of planes, for each thread, from which on they are shared whole.
+    PARTS_EACH = 4
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
 
@@ -528,6 +530,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         launch.scratch_bytes = launch.family.scratch_bytes(problem)
         launch.step = min(problem.out_height, ROWS_TOGETHER)
         if turns:
+            launch.rows *= parts_of(launch.planes)
             launch.step = min(launch.planes.outputs, max(launch.step, launch.planes.window))
             if launch.planes.rest.channels:
                 launch.scratch_bytes = max(launch.scratch_bytes, launch.family.scratch_bytes(&launch.planes.rest))
@@ -540,8 +543,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         share = (launch.rows + launch.parts - 1) // launch.parts
         if estimate < NANOSECONDS_TO_CUT:
             launch.step = max(launch.step, share)
+        elif turns and share > launch.planes.out_height and launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height:
+            launch.step = launch.planes.out_height
         elif turns:
-            launch.step = max(launch.step, min(launch.planes.outputs, share))
+            launch.step = max(launch.step, share)
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 
@@ -672,7 +677,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         name_rest(planes, &launch.problem)
         planes.packed_bytes = max(launch.family.packed_bytes(&launch.problem), launch.family.packed_bytes(&planes.rest) if planes.rest.channels else 0)
         planes.packed_bytes = (planes.packed_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        launch.packed = allocate((planes.channels + planes.together - 1) // planes.together * planes.packed_bytes, 0, ALIGNMENT, True)
+        launch.packed = allocate(parts_of(planes) * planes.packed_bytes, 0, ALIGNMENT, True)
         while channel < planes.channels:
             part = part_at(planes, &launch.problem, channel)
             outputs = part.channels * part.multiplier
@@ -781,15 +786,17 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             halo = "implied: this kernel leaves taps outside the image out"
         else:
             halo = "implied, " + (self._ignores_padding or ("the padding of x held other values" if launch.looks_at_padding else "x has no padding there"))
-        apart = ""
+        apart, parts, rows = "", "", launch.rows
         if launch.planes != NULL:
+            count = parts_of(launch.planes)
+            rows, parts = launch.rows // count, f" of {count} parts of the channels" if count > 1 else ""
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
             apart = "" if launch.turned else "apart: " if launch.planes.one_by_one else apart
         weights = self._reading(x.shape[self._axes[3]]).weights
         reaching = (problem.kernel_width, problem.kernel_height) if launch.turned else (problem.kernel_height, problem.kernel_width)
-        shared = f"{launch.rows} row{'s' if launch.rows != 1 else ''}"
+        shared = f"{rows} row{'s' if rows != 1 else ''}"
         if launch.turned and min(problem.out_height, problem.out_width) > 1:
-            shared = f"{launch.rows} columns"
+            shared = f"{rows} columns"
         elif launch.turned:
             lines = "column" if problem.out_height == 1 else "row"
             lines = f"{problem.batch} {lines}{'s' if problem.batch != 1 else ''}"
@@ -802,7 +809,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             f"halo      {halo}",
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
-            f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {shared}",
+            f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {shared}{parts}",
             f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
             # Of the call: that of a problem of planes is of a section.
             f"inputs and outputs {DISTANCES[distance_of(x.layout.length * x.itemsize + y.layout.length * y.itemsize)]}",

@@ -60,10 +60,14 @@ cdef Py_ssize_t rows_together(const Problem *problem, Py_ssize_t x_row, Py_ssize
 
 cdef Py_ssize_t channels_together(const Problem *problem, Py_ssize_t x_itemsize, Py_ssize_t y_itemsize) noexcept:
     cdef Py_ssize_t x_row = problem.width * x_itemsize, y_row = problem.out_width * problem.multiplier * y_itemsize, count = SECTION_CHANNELS
-    cdef Py_ssize_t image = (problem.height * x_row + problem.out_height * y_row) * count, many = MANY_WINDOWS * window_rows(problem)
+    cdef Py_ssize_t image = (problem.height * x_row + problem.out_height * y_row) * count, many = MANY_WINDOWS * window_rows(problem), parts
     count = max(FEW_CHANNELS, count * max(1, SMALL_BYTES // image) // problem.multiplier)
     while count > FEW_CHANNELS and rows_together(problem, count * x_row, count * y_row) < min(problem.out_height, many):
         count = max(FEW_CHANNELS, count // 2)
+    if count < problem.channels and x_itemsize > 1:
+        # As many parts, of as many channels each: threads share them. Of bytes vectors have room for SECTION_CHANNELS.
+        parts = (problem.channels + count - 1) // count
+        count = min(count, (problem.channels + parts * FEW_CHANNELS - 1) // (parts * FEW_CHANNELS) * FEW_CHANNELS)
     return min(problem.channels, count)
 
 
@@ -141,6 +145,11 @@ cdef void name_rest(Planes *planes, const Problem *problem) noexcept:
     planes.rest.channel_room += planes.together - planes.rest.channels
 
 
+cdef inline Py_ssize_t parts_of(const Planes *planes) noexcept nogil:
+    """Of the channels."""
+    return (planes.channels + planes.together - 1) // planes.together
+
+
 cdef inline const Problem *part_at(const Planes *planes, const Problem *problem, Py_ssize_t channel) noexcept nogil:
     """That of the channels from this one on."""
     return problem if channel + planes.together <= planes.channels else &planes.rest
@@ -207,16 +216,14 @@ cdef void run_part(
 cdef void run_planes(
     const Planes *planes, const Problem *problem, const Family *family, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
-    """Output rows begin to end of batch*out_height."""
-    cdef Py_ssize_t image, top, rows, channel
+    """Output rows begin to end of all parts of the channels of all images."""
+    cdef Py_ssize_t image, index, top, rows
     cdef Problem part
     while begin < end:
-        image, top = begin // planes.out_height, begin % planes.out_height
+        index, top = begin // planes.out_height, begin % planes.out_height
         rows = min(planes.out_height - top, end - begin)
-        channel = 0
-        while channel < planes.channels:
-            part = part_at(planes, problem, channel)[0]
-            part.packed = <const char *> problem.packed + channel // planes.together * planes.packed_bytes
-            run_part(planes, &part, family, x, y, scratch, image, top, top + rows, channel)
-            channel += planes.together
+        image, index = index // parts_of(planes), index % parts_of(planes)
+        part = part_at(planes, problem, index * planes.together)[0]
+        part.packed = <const char *> problem.packed + index * planes.packed_bytes
+        run_part(planes, &part, family, x, y, scratch, image, top, top + rows, index * planes.together)
         begin += rows

@@ -146,6 +146,19 @@ def test_d3_bytes_of_planes_take_longer(isa):
     assert len(found) > 2
 
 
+def test_d3_planes_are_shared_by_parts_of_the_channels():
+    """D3: those of planes computed as pixels by parts of the channels, whole ones where there are many."""
+    rng = np.random.default_rng(3)
+    for channels, batch, parts in ((256, 1, 4), (130, 3, 3), (64, 2, 1)):
+        weights, x = rng.integers(-127, 127, (5, 5, channels, 1), "int8"), rng.integers(-128, 127, (batch, channels, 28, 28), "int8")
+        options = {"quantization": nd.Quantization((0.1, 3), 0.01, (0.5, 3)), "data_format": "NCHW", "padding": 2}
+        alone = nd.DepthwiseConv2d(weights, threads=1, **options)
+        wanted = alone(x).to_numpy()
+        assert (f"{batch * 28} rows of {parts} parts of the channels\n" in alone.explain(x)) == (parts > 1)
+        for threads in (2, 3, 5, 16):
+            assert (nd.DepthwiseConv2d(weights, threads=threads, **options)(x).to_numpy() == wanted).all()
+
+
 def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)
