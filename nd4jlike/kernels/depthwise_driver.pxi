@@ -446,7 +446,11 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
         return True
     if in_strips(problem):
         if VECTOR_BYTES == 64:
-            return problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
+            # Of rows of one vector of outputs several filters for a channel move more than they gain.
+            return (
+                problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
+                and (problem.multiplier == 1 or problem.out_width > LANES)
+            )
         return (problem.kernel_width > 3 or problem.stride_width == 1) and (problem.channels % LANES == 0 or problem.channels >= MANY_CHANNELS)
     if problem.kernel_width == 1:
         return problem.kernel_height > FEW_ROWS
