@@ -543,10 +543,10 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         share = (launch.rows + launch.parts - 1) // launch.parts
         if estimate < NANOSECONDS_TO_CUT:
             launch.step = max(launch.step, share)
-        elif turns and share > launch.planes.out_height and launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height:
-            launch.step = launch.planes.out_height
-        elif turns:
-            launch.step = max(launch.step, share)
+        elif turns and not launch.planes.one_by_one:
+            # Rows around a piece are brought once more.
+            whole = launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height
+            launch.step = launch.planes.out_height if whole else max(launch.step, share)
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 

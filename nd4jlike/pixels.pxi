@@ -106,7 +106,7 @@ cdef void cut_sections(
     planes.y_row = problem.out_width * y_pitch * y.itemsize
     planes.outputs = rows_together(problem, planes.x_row, planes.y_row)
     # What windows reach beside the image takes no more scratch than the image (ADR 0005, D25).
-    planes.whole = rows * planes.x_row + problem.out_height * planes.y_row <= section_bytes() or (planes.outputs - 1) * planes.step + planes.window >= rows
+    planes.whole = (planes.outputs - 1) * planes.step + planes.window >= rows
     if not planes.whole:
         rows = (planes.outputs - 1) * planes.step + planes.window
         problem.height, problem.out_height, problem.pad_top = rows, planes.outputs, 0

@@ -147,7 +147,7 @@ def test_d3_bytes_of_planes_take_longer(isa):
 
 
 def test_d3_planes_are_shared_by_parts_of_the_channels():
-    """D3: those of planes computed as pixels by parts of the channels, whole ones where there are many."""
+    """D3: those of planes computed as pixels by parts of the channels, whole ones where each thread has four."""
     rng = np.random.default_rng(3)
     for channels, batch, parts in ((256, 1, 4), (130, 3, 3), (64, 2, 1)):
         weights, x = rng.integers(-127, 127, (5, 5, channels, 1), "int8"), rng.integers(-128, 127, (batch, channels, 28, 28), "int8")
