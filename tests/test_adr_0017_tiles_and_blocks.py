@@ -79,7 +79,7 @@ def test_d1_images_of_any_height_fill_their_tiles(isa, side, dtype):
     """D1: any height, any width: tiles of several rows meet the first rows, the last ones, and what is left between them."""
     for kernel, step in product((3, 5, 7), (1, 2)):
         for height, width in product(range(1, 11) if kernel == 3 else (2, 6, 9), (7, 9, 10)):
-            for channels, multiplier in ((17, 1), (5, 4)) if kernel == 3 else ((17, 1),):
+            for channels, multiplier in ((17, 1), (5, 4), (3, 8)) if kernel == 3 else ((17, 1),):
                 values, weights = random((1, height, width, channels), 1).astype(dtype), random((kernel, kernel, channels, multiplier), 2).astype(dtype)
                 steps = steps_of((height, width), (kernel, kernel), (step, step), (1, 1))
                 out = guarded_array(np.zeros((1, -(-height // step), -(-width // step), channels * multiplier), dtype), side)

@@ -59,6 +59,9 @@ cdef extern from "variants.h" nogil:
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2]
     const OneTile small_tiles[8][3][2]
+    const int EIGHT
+    const int EIGHT_TAPS
+    const OneTile eight_tiles[3]
     const OneTile running_tiles[8][3]
     const bint DOUBLES
     const int DELAYED_PERIOD
@@ -140,6 +143,8 @@ cdef struct Rows:
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
+    # Whether all vectors have 8 lanes, of one input channel.
+    bint eights
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
@@ -308,6 +313,12 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     )
     if general and (general_tiles[problem.element][0][ANYWHERE] == NULL or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
         return False
+    job.eights = (
+        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS
+        and job.down.step == job.across.step < TILE_STRIDES and (VECTOR_BYTES == 32 or job.channels % LANES != 0)
+    )
+    if job.eights:
+        job.lanes = EIGHT
     job.back = job.lanes - problem.lead if problem.lead else 0
     job.blocks = divide_up(job.channels + job.back, job.lanes)
     job.x_vectors, job.x_step = problem.x_block // LANES, problem.x_block_step * job.itemsize

@@ -101,7 +101,7 @@ cdef Py_ssize_t find_places(
         elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
-            places.whole = job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
+            places.whole = eight_tiles[across.step] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
         done[0] += places.count * columns
@@ -435,27 +435,29 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
     cdef real *target
     cdef real *row
     cdef int *index
-    cdef Py_ssize_t block, lane, tap, channel, first, before, valid, taps = problem.kernel_height * problem.kernel_width
+    cdef Py_ssize_t block, lane, tap, channel, first, last, before, valid, taps = problem.kernel_height * problem.kernel_width
+    cdef Py_ssize_t room = LANES if job.eights else job.lanes
     memset(packed, 0, HEADER_BYTES)
     for block in range(job.blocks):
-        target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * job.lanes
+        target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * room
         index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
         first = first_channel(job, block) // problem.multiplier
-        for lane in range(job.lanes):
+        last = min(first_channel(job, block) + job.lanes, job.channels) - 1
+        for lane in range(room):
             channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
             target[lane] = bias[channel] if bias != NULL and 0 <= channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
             if job.spread:
-                index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, job.channels - 1) // problem.multiplier - first)
+                index[SPREAD_INDEX * LANES + lane] = <int> (min(channel, last) // problem.multiplier - first)
                 index[SPREAD_SOURCE * LANES + lane] = 0
         for tap in range(taps):
-            row = target + (CONSTANTS_FLOAT + tap) * job.lanes
+            row = target + (CONSTANTS_FLOAT + tap) * room
             if problem.element != BFLOAT16:
                 channel = first_channel(job, block)
                 before = max(0, -channel)
                 valid = min(job.lanes, job.channels - channel)
-                memset(row, 0, job.lanes * sizeof(real))
+                memset(row, 0, room * sizeof(real))
                 memcpy(row + before, weights + tap * job.channels + (channel + before), (valid - before) * sizeof(real))
                 continue
             for lane in range(job.lanes):

@@ -76,6 +76,13 @@ WORD vi32 splat_i32(int32_t value) { return value - (vi32){0}; }
 
 WORD vi32 select_i32(vi32 mask, vi32 yes, vi32 no) { return (mask & yes) | (~mask & no); }
 
+#if VECTOR_BYTES > 16
+/* 8 floats, whatever LANES is: one for all; none below or above bounds, where NaN stays. */
+typedef float veight __attribute__((vector_size(32), aligned(4), may_alias));
+WORD veight splat_eight(const float *source) { return (veight)_mm256_broadcast_ss(source); }
+WORD veight between_eight(veight value, veight low, veight high) { return (veight)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)value)); }
+#endif
+
 #if VECTOR_BYTES == 64
 
 WORD vi32 min_i32(vi32 a, vi32 b) { return (vi32)_mm512_min_epi32((__m512i)a, (__m512i)b); }

@@ -347,6 +347,59 @@ WORD void whole_tile(
         join_outputs(y, sums + row * columns, tile, joint, joint->before + row * columns, columns, where, element);
 }
 
+/* A whole tile of 8 output channels that read the same input channel: one element is loaded into all lanes as fast as a vector, where any other order of lanes
+ * takes an instruction more. */
+enum { EIGHT = 8, EIGHT_TAPS = 3 };
+#if VECTOR_BYTES > 16
+WORD void eight_tile(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t count, const int stride)
+{
+    enum { TAPS = EIGHT_TAPS, COLUMNS = NARROW_TILE, ROWS = 2 };
+    const int last = (COLUMNS - 1) * stride + TAPS - 1, last_row = (ROWS - 1) * stride + TAPS - 1;
+    const unsigned long long outside = tile->outside;
+    const Steps steps = steps_of(tile->x_column), y_steps = steps_of(tile->y_column);
+    do {
+        const char *from_row = x + ((const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS))[SPREAD_SOURCE][0] * ITEM_BYTES(FLOAT32);
+        char *to_row = y;
+        veight sums[ROWS * COLUMNS];
+#pragma GCC unroll 8
+        for (int output = 0; output < ROWS * COLUMNS; output++)
+            sums[output] = *(const veight *)block;
+#pragma GCC unroll 5
+        for (int row = 0; row <= last_row; row++, from_row += tile->x_row) {
+            const char *from = from_row;
+            if ((row == 0 && tile->above) || (row == last_row && tile->below))
+                continue;
+#pragma GCC unroll 9
+            for (int column = 0; column <= last; column++) {
+                const char *cell = step_to(&from, steps, column);
+                if (may_be_outside(EDGES, column, TAPS, last) && (outside >> column & 1))
+                    continue;
+                const veight value = splat_eight((const float *)cell);
+#pragma GCC unroll 8
+                for (int output = 0; output < ROWS * COLUMNS; output++) {
+                    const int down = row - output / COLUMNS * stride, across = column - output % COLUMNS * stride;
+                    if (down >= 0 && down < TAPS && across >= 0 && across < TAPS)
+                        sums[output] += value * *(const veight *)(block + 1 + down * TAPS + across);
+                }
+            }
+        }
+#pragma GCC unroll 2
+        for (int row = 0; row < ROWS; row++, to_row += tile->y_row) {
+            const char *to = to_row;
+#pragma GCC unroll 4
+            for (int column = 0; column < COLUMNS; column++) {
+                veight sum = sums[row * COLUMNS + column];
+                if (tile->limits)
+                    sum = between_eight(sum, *(const veight *)tile->limits, *(const veight *)(tile->limits + 1));
+                *(veight *)step_to(&to, y_steps, column) = sum;
+            }
+        }
+        block += tile->block_vectors;
+        y += tile->y_block;
+    } while (--count);
+}
+#endif
+
 /* One row of inputs, for all rows of outputs that it reaches: sums that are not complete wait in memory, so that each input is loaded once, and those of a pixel
  * one after the other. */
 WORD void running_tile(

@@ -206,6 +206,23 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
+/* By step; of 3x3. */
+#if VECTOR_BYTES > 16
+#define EIGHT_TILE(stride) \
+    static void eight_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        (void)lanes; \
+        eight_tile(tile, block, x, y, count, stride); \
+    }
+EIGHT_TILE(1)
+EIGHT_TILE(2)
+#endif
+static const OneTile eight_tiles[TILE_STRIDES] = {
+#if VECTOR_BYTES > 16
+    [1] = eight_1, [2] = eight_2,
+#endif
+};
+
 /* Two columns side by side of a dilated filter: places inside, and at the edges. */
 TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32)
 TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
