@@ -384,6 +384,33 @@ def test_d3_columns_side_by_side_are_read_in_place(isa, dtype, side):
 @every_isa
 @every_half
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("activation", [None, "relu6"])
+def test_d3_even_columns_and_narrow_planes(isa, dtype, side, activation):
+    """D3: widened to float32, which is exact, and summed there: bfloat16 two columns a lane, rows of two planes in one register, as the width allows."""
+    for place, (width, sides) in enumerate(itertools.product((18, 28, 32, 56, 64, 96, 98, 112, 130, 200), ((1, 1), (1, 3), (3, 1), (1, 0), (0, 2)))):
+        height, channels, dilation = (2, 5, 19)[place % 3], 1 + place % 4, 1 + place % 2
+        steps = {"stride": (1, 1), "dilation": (dilation, 1), "padding": ((2, 1), sides)}
+        check_planes(isa, dtype, side, (1, channels, height, width), 1 + place % 5 // 4, activation, steps)
+    for width, sides in itertools.product(range(1, 18), ((0, 1), (1, 1), (2, 0))):
+        if width + sum(sides) >= 3:
+            steps = {"stride": (2, 2), "dilation": (1, 1), "padding": ((1, 1), sides)}
+            check_planes(isa, dtype, side, (2, 1 + width % 5, 1 + width % 9, width), 1 + width % 7 // 6, activation, steps)
+
+
+def check_planes(isa, dtype, side, shape, multiplier, activation, steps):
+    outputs = shape[1] * multiplier
+    x, weights, bias = random(shape, dtype, 1), random((3, 3, shape[1], multiplier), dtype, 2), random(outputs, dtype, 3)
+    bounds = (0, 6) if activation == "relu6" else (-math.inf, math.inf)
+    limits = [limit.transpose(0, 3, 1, 2) for limit in interval(dtype, x.transpose(0, 2, 3, 1), weights, bias, bounds, **steps)]
+    plan = nd.DepthwiseConv2d(weights, bias, activation=activation, data_format="NCHW", isa=isa, **steps)
+    out = guarded_array(np.full(limits[0].shape, 7, DTYPES[dtype]), side)
+    plan(guarded_array(x, side), out)
+    assert_within(out, dtype, limits, (shape, multiplier, steps))
+
+
+@every_isa
+@every_half
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (7, 7), (2, 3), (1, 5)])
 def test_d3_pixels_side_by_side_are_read_in_place(isa, dtype, side, kernel):
     """D3: widened to float32, which is exact, and summed there: with AVX-512 where they lie, by square filters at steps of 1 and by others at larger ones."""

@@ -11,6 +11,8 @@ cdef enum:
     # of one column, up to which float32 planes stay where they are.
     PIXEL_CHANNELS = 8
     MANY_CHANNELS = 48
+    # The same of strips whose rows have few outputs.
+    NARROW_CHANNELS = 96
     FEW_TAPS = 2
     FEW_ROWS = 5
     # Columns of planes up to which filters of one row, and the largest ones in strips of longer vectors, are faster as pixels.
@@ -441,13 +443,16 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
     if problem.channels < PIXEL_CHANNELS or not filled or (VECTOR_BYTES == 16 and problem.element == FLOAT16):
         return False
     if problem.element != FLOAT32:
-        return not (in_strips(problem) and has_strips(problem)) or 2 * problem.out_width <= LANES
+        return not (in_strips(problem) and has_strips(problem)) or (
+            2 * problem.out_width <= LANES and not (4 * problem.out_width > LANES and has_narrow_strips(problem)))
     if not in_planes(problem):
         return True
     if in_strips(problem):
         if VECTOR_BYTES == 64:
-            # Of rows of one vector of outputs several filters for a channel move more than they gain.
+            # Rows of few outputs leave most lanes of a plane idle. Of rows of one vector several filters for a channel move more than they gain.
             return (
+                problem.multiplier == 1 and problem.channels >= NARROW_CHANNELS and problem.out_width + problem.stride_width <= problem.kernel_width + 2
+            ) or (
                 problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
                 and (problem.multiplier == 1 or problem.out_width > LANES)
             )

@@ -26,6 +26,7 @@ cdef extern from "planes.h" nogil:
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
     PlaneStrips plane_strips[4][8][3][7]
     PlaneStrips mixed_strips[4][8][4]
+    const PlaneStrips doubled_strips[4]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -57,6 +58,8 @@ cdef enum:
     NEAR_BYTES = 16 << 10
     # With fewer rows than these, long runs along them suit the caches better.
     NEAR_ROWS = 9
+    # Of one that are computed by twos though one has none beside it, at least.
+    DOUBLED_VECTORS = 7
     # Of planes that are turned.
     TURNED_PIXELS = 256
     # Of float32 that halves become at a time, with the outputs. With fewer rows of a plane than these, most are rows around.
@@ -153,6 +156,19 @@ cdef bint in_strips(const Problem *problem) noexcept nogil:
 cdef inline bint has_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those whose elements are read as they are; others are widened."""
     return plane_strips[problem.element][problem.kernel_width][problem.stride_width][0] != NULL
+
+
+cdef inline Py_ssize_t whole_rows_of(const Problem *problem) noexcept nogil:
+    """Columns of whole rows that registers hold: one without a stride, else two."""
+    return LANES if problem.stride_width == 1 else 2 * LANES
+
+
+cdef inline bint has_narrow_strips(const Problem *problem) noexcept nogil:
+    """Of problems in strips, those of which a register holds rows of two planes."""
+    return (
+        2 * problem.width <= whole_rows_of(problem) and 2 * problem.out_width <= LANES
+        and plane_strips[problem.element][problem.kernel_width][problem.stride_width][NARROW_STRIPS] != NULL
+    )
 
 
 cdef bint is_turned(const Problem *problem) noexcept nogil:
@@ -344,15 +360,22 @@ cdef void run_strips(
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = plane_strips[problem.element][problem.kernel_width][problem.stride_width]
-    # Columns of whole rows that registers hold: one without a stride, else two.
-    cdef Py_ssize_t most = LANES if problem.stride_width == 1 else 2 * LANES
-    cdef bint narrow = not mixed and problem.width <= most // 2 and problem.out_width <= LANES // 2 and strips[NARROW_STRIPS] != NULL
-    cdef bint picked = narrow or (not mixed and problem.width <= most and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+    cdef bint narrow = not mixed and has_narrow_strips(problem)
+    cdef bint picked = narrow or (
+        not mixed and problem.width <= whole_rows_of(problem) and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+    # Every second column of twice as many: the last of few vectors is not worth two. Halves side by side are inside the image or outside together.
+    cdef Py_ssize_t vectors = divide_up(problem.out_width, LANES)
+    cdef bint doubled = (
+        doubled_strips[0] != NULL and problem.element == BFLOAT16 and not mixed and problem.kernel_width == 3 and problem.stride_width == 1
+        and problem.dilation_width == 1 and (vectors % 2 == 0 or vectors >= DOUBLED_VECTORS)
+        and problem.pad_left % 2 == 1 and (problem.width | problem.out_width) % 2 == 0
+    )
     cdef bint shifted = not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one
     cdef Py_ssize_t source
     cdef vi32 around[SHIFTED_ACROSS + 2]
+    cdef vi32 doubles[STRIPS_ACROSS][3]
     cdef const char *image
     cdef const char *x_phase
     cdef char *out_image
@@ -363,6 +386,8 @@ cdef void run_strips(
     cdef PlaneStrip strip
     if mixed:
         strips = mixed_strips[problem.element][problem.kernel_width]
+    if doubled:
+        strips, lanes = &doubled_strips[0], 2 * LANES
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     strip.lead = lead
@@ -422,6 +447,12 @@ cdef void run_strips(
                             for part in range(count):
                                 strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
                             strip.lanes = pieces.piece[place + count - 1].lanes
+                            if doubled:
+                                for part in range(count * 3):
+                                    source = pieces.piece[place + part // 3].column - problem.pad_left - 1 + part % 3 * 2
+                                    doubles[part // 3][part % 3] = lanes_between(-source // 2, (problem.width - source) // 2)
+                                for part in range(count):
+                                    strip.masks[part] = doubles[part]
                             source = 0 if picked else pieces.piece[place].column * problem.stride_width - problem.pad_left
                             one = strips[NARROW_STRIPS if narrow else PICKED_STRIPS if picked else count - 1]
                             if shifted and count == SHIFTED_ACROSS:

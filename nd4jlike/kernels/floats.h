@@ -244,29 +244,47 @@ WORD vf32 widen_every_second(vf32 pairs, const int second, const int element)
         return second ? (vf32)((vu32)pairs & 0xFFFF0000) : (vf32)((vu32)pairs << 16);
     return f32_of_half((vhalves)_mm512_cvtepi32_epi16((__m512i)((vu32)pairs >> (second ? 16 : 0))));
 }
+
+/* And back to bfloat16, as narrow_halves: `count` lanes. */
+WORD void store_brains(char *target, vf32 firsts, vf32 seconds, ptrdiff_t count)
+{
+    store_first_f32((float *)target, (vf32)(rounded_to_brains(firsts) >> 16 | (rounded_to_brains(seconds) & 0xFFFF0000)), count);
+}
 #endif
+
+WORD vhalves halves_in_order(vf32 value, int element)
+{
+    if (element == FLOAT16)
+        return half_of_f32(value);
+#if VECTOR_BYTES == 64
+    vbytes odd;
+#pragma GCC unroll 64
+    for (int i = 0; i < VECTOR_BYTES; i++)
+        odd[i] = (int8_t)(i & 1 ? 0 : (i + 1) % 32);
+    return (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)odd, (__m512i)rounded_to_brains(value)));
+#else
+    return narrow_brains(value);
+#endif
+}
 
 WORD void narrow_halves(char *target, vf32 value, ptrdiff_t count, int element)
 {
-    vhalves halves;
-    if (element == FLOAT16)
-        halves = half_of_f32(value);
-    else {
-#if VECTOR_BYTES == 64
-        vbytes odd;
-#pragma GCC unroll 64
-        for (int i = 0; i < VECTOR_BYTES; i++)
-            odd[i] = (int8_t)(i & 1 ? 0 : (i + 1) % 32);
-        halves = (vhalves)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)odd, (__m512i)rounded_to_brains(value)));
-#else
-        halves = narrow_brains(value);
-#endif
-    }
+    const vhalves halves = halves_in_order(value, element);
     if (count >= LANES)
         *(vhalves *)target = halves;
     else
         store_part_halves(target, halves, count);
 }
+
+#if VECTOR_BYTES == 64
+/* The first `count` of the lower half, and of the upper one. */
+WORD void narrow_two(char *lower, char *upper, vf32 value, ptrdiff_t count, int element)
+{
+    const vhalves halves = halves_in_order(value, element);
+    store_part_halves(lower, halves, count);
+    store_part_halves(upper, (vhalves)_mm256_castsi128_si256(_mm256_extracti128_si256((__m256i)halves, 1)), count);
+}
+#endif
 
 /* Doubles: half as many lanes. */
 WORD vf64 splat_f64(double value) { return value - (vf64){0}; }

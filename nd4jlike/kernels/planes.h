@@ -28,6 +28,14 @@ WORD vf32 load_where(const char *source, vmask mask, const int element)
     return load_where_f32((const float *)source, mask);
 }
 
+#if VECTOR_BYTES == 64
+/* The first `count` of them. */
+WORD vf32 load_first(const char *source, ptrdiff_t count, const int element)
+{
+    return element == FLOAT32 ? load_part_f32((const float *)source, count) : widen_where(source, first_lanes(count), element);
+}
+#endif
+
 /* Planes, whose columns lie side by side: a tap of one or two vectors of neighbouring columns, `step` bytes of the input apart. Its masks are set for the
  * columns inside the image: `stride` vectors of them. Pixels that share a vector are picked by `index` out of two where the stride is not 1. */
 WORD void add_plane_tap(
@@ -168,8 +176,9 @@ static const PlaneTile mixed_tiles[4] = {
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
- * the halves of a vector (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. */
-enum { LOADED, NARROW, PICKED, SHIFTED, MIXED };
+ * the halves of a vector (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. DOUBLED: of
+ * bfloat16, two vectors are every second column of twice as many, whose halves are two in a lane. */
+enum { LOADED, NARROW, PICKED, SHIFTED, MIXED, DOUBLED };
 /* Their places in the table, behind those that load. */
 enum { NARROW_STRIPS = STRIPS_ACROSS, PICKED_STRIPS, SHIFTED_STRIPS, STRIP_KINDS };
 
@@ -186,7 +195,8 @@ typedef struct {
      * several vectors fetch ahead, with their inputs. */
     ptrdiff_t lanes, width, ahead;
     /* For each vector side by side: for each tap, of wide planes for each input vector of it, the columns inside the image. Of shifted ones only the first:
-     * for each vector, from the one before on, to the one after; and whether these have any. */
+     * for each vector, from the one before on, to the one after; and whether these have any. Of doubled ones, for each two: from the column before on, at
+     * every second column. */
     const vi32 *masks[STRIPS_ACROSS];
     int before, after;
     /* Of whole rows, for each tap: where the lanes find their column in the two registers. */
@@ -209,17 +219,17 @@ WORD vf32 load_strip(
 #if VECTOR_BYTES == 64
     /* Without a stride one register holds them. */
     if (tap == 0 && how == NARROW && stride == 1)
-        pair[0] = join_halves_f32(load_half_f32((const float *)x, width), load_half_f32((const float *)other, width));
+        pair[0] = join_halves_f32(load_first(x, width, element), load_first(other, width, element));
     else if (tap == 0 && how == PICKED && stride == 1)
-        pair[0] = load_part_f32((const float *)x, width);
-    else if (tap == 0 && how == NARROW && width <= LANES / 2)
+        pair[0] = load_first(x, width, element);
+    else if (tap == 0 && how == NARROW && width <= LANES / 2 && element == FLOAT32)
         pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
     else if (tap == 0 && how == NARROW)
-        pair[0] = load_part_f32((const float *)x, width), pair[1] = load_part_f32((const float *)other, width);
+        pair[0] = load_first(x, width, element), pair[1] = load_first(other, width, element);
     else if (tap == 0 && how == PICKED && width <= LANES)
-        pair[0] = pair[1] = load_part_f32((const float *)x, width);
+        pair[0] = pair[1] = load_first(x, width, element);
     else if (tap == 0 && how == PICKED)
-        pair[0] = *(const vf32 *)x, pair[1] = load_part_f32((const float *)x + LANES, width - LANES);
+        pair[0] = load_first(x, LANES, element), pair[1] = load_first(x + LANES * BYTES_OF(element), width - LANES, element);
     if (how == NARROW || how == PICKED)
         return stride == 1 ? pick_from_one(pair[0], index[tap], masks[tap]) : pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
 #endif
@@ -275,9 +285,10 @@ WORD void strip_of(
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
     const int kept = (taps - 1) / stride + 1, hold = how == NARROW || (taps == 3 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
-    const int count = how == SHIFTED ? across + 2 : how == LOADED ? taps * stride : taps, rows_of_masks = how == SHIFTED ? 1 : across;
+    const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED ? taps * stride : taps;
+    const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
     const ptrdiff_t next = how == MIXED ? strip->step : LANES * BYTES_OF(element);
-    const vf32 clamp[2] = {limits[0], limits[1]};
+    const int clamps = limits[0][0] > -__builtin_inff() || limits[1][0] < __builtin_inff();
     vmask masks[STRIPS_ACROSS][2 * STRIP_TAPS];
 #pragma GCC unroll 4
     for (int v = 0; v < rows_of_masks; v++)
@@ -322,7 +333,7 @@ WORD void strip_of(
 #pragma GCC unroll 2
             for (int i = 0; i < stride; i++, row++) {
                 if ((size_t)row < (size_t)strip->height) {
-                    vf32 pairs[STRIPS_ACROSS][2], beside[SHIFTED_ACROSS + 2];
+                    vf32 pairs[STRIPS_ACROSS][2], beside[SHIFTED_ACROSS + 2], columns[STRIPS_ACROSS / 2][4];
                     if (how == SHIFTED) {
 #pragma GCC unroll 4
                         for (int v = 0; v < across; v++)
@@ -333,13 +344,26 @@ WORD void strip_of(
                         if (strip->after)
                             beside[across + 1] = load_where_f32((const float *)(from[0] + across * VECTOR_BYTES), masks[0][across + 1]);
                     }
+#if VECTOR_BYTES == 64
+                    /* Of the columns before the first tap and that tap, of it and the next, and so on. */
+                    if (how == DOUBLED)
+#pragma GCC unroll 2
+                        for (int two = 0; two < across / 2; two++)
+#pragma GCC unroll 4
+                            for (int i = 0; i <= taps; i++) {
+                                if (i % 2 || i == 0)
+                                    pairs[two][0] = load_where_f32(
+                                        (const float *)(from[0] + two * VECTOR_BYTES + (i ? i : -1) * BYTES_OF(element)), masks[two][(i + 1) / 2]);
+                                columns[two][i] = widen_every_second(pairs[two][0], (i + 1) % 2, element);
+                            }
+#endif
 #pragma GCC unroll 16
                     for (int step = 0; step < turns * taps; step++) {
                         const int tap = step % taps, first = step / taps * (vectors / turns);
                         vf32 value[STRIPS_ACROSS];
 #pragma GCC unroll 4
                         for (int v = first; v < first + vectors / turns; v++)
-                            value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2)
+                            value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2) : how == DOUBLED ? columns[v / 2][tap + v % 2]
                                 : load_strip(
                                     pairs[v], strip->width, index, from[v / across * each] + v % across * stride * next,
                                     from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how, element);
@@ -365,15 +389,27 @@ WORD void strip_of(
                     fetch_run(to[p] + strip->ahead * strip->y_row, across * LANES * BYTES_OF(element), 1);
                 }
             if (out >= strip->begin) {
+                if (clamps)
+#pragma GCC unroll 4
+                    for (int v = 0; v < vectors; v++)
+                        sums[v][0] = at_most_f32(at_least_f32(sums[v][0], limits[0]), limits[1]);
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++) {
-                    const vf32 sum = stride == 2 && how == LOADED && element == FLOAT32 ? seconds_in_order(sums[v][0]) : sums[v][0];
-                    const vf32 value = at_most_f32(at_least_f32(sum, clamp[0]), clamp[1]);
+                    const vf32 value = stride == 2 && how == LOADED && element == FLOAT32 ? seconds_in_order(sums[v][0]) : sums[v][0];
                     char *at = to[v / across * each] + v % across * next;
 #if VECTOR_BYTES == 64
                     if (how == NARROW) {
+                        if (element != FLOAT32) {
+                            narrow_two(at, to[v * each + 1], value, strip->lanes, element);
+                            continue;
+                        }
                         store_half_f32((float *)at, value, strip->lanes);
                         store_half_f32((float *)to[v * each + 1], upper_half_f32(value), strip->lanes);
+                        continue;
+                    }
+                    if (how == DOUBLED) {
+                        if (v % 2)
+                            store_brains(to[0] + v / 2 * VECTOR_BYTES, sums[v - 1][0], value, v == across - 1 ? strip->lanes / 2 : LANES);
                         continue;
                     }
 #endif
@@ -430,6 +466,11 @@ STRIPS_OF_3(f16, 1)
 STRIPS_OF_3(f16, 2)
 STRIPS_OF_3(bf16, 1)
 STRIPS_OF_3(bf16, 2)
+STRIPS(narrow_strips_3_2, f16, 3, 2, 1, 2, NARROW)
+STRIPS(narrow_strips_3_2, bf16, 3, 2, 1, 2, NARROW)
+STRIPS(picked_strips_3_2, f16, 3, 2, 1, 2, PICKED)
+STRIPS(doubled_strips_2, bf16, 3, 1, 2, 1, DOUBLED)
+STRIPS(doubled_strips_4, bf16, 3, 1, 4, 1, DOUBLED)
 #define MIXED_STRIPS(type) \
     STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
     STRIPS(mixed_strips_3_3, type, 3, 1, 3, 1, MIXED) STRIPS(mixed_strips_3_4, type, 3, 1, 4, 1, MIXED) \
@@ -480,8 +521,15 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
         [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7_f32}}},
 #endif
 #if VECTOR_BYTES == 64
-    [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2)}}},
-    [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2)}}},
+    [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
+    [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2), [NARROW_STRIPS] = narrow_strips_3_2_bf16}}},
+#endif
+};
+
+/* Of bfloat16 by 3x3, at step 1: by twice LANES columns, less one. */
+static const PlaneStrips doubled_strips[STRIPS_ACROSS] = {
+#if VECTOR_BYTES == 64
+    doubled_strips_2_bf16, doubled_strips_4_bf16,
 #endif
 };
 
