@@ -499,16 +499,16 @@ cdef inline Py_ssize_t rows_below(const Problem *problem, Py_ssize_t rows) noexc
 cdef Widened widened_of(const Problem *problem) noexcept nogil:
     cdef Widened size = Widened(1, problem.out_height, 0, 0)
     # Strips take two planes at a time.
-    cdef Py_ssize_t least = min(2, problem.channels)
+    cdef Py_ssize_t together = min(2, problem.channels)
     while True:
         size.x_bytes = min(problem.height, rows_below(problem, size.rows)) * problem.width * 4
         size.y_bytes = problem.multiplier * size.rows * problem.out_width * 4
-        if least * (size.x_bytes + size.y_bytes) <= WIDENED_BYTES or size.rows <= WIDENED_ROWS:
+        if together * (size.x_bytes + size.y_bytes) <= WIDENED_BYTES or size.rows <= WIDENED_ROWS:
             break
         size.rows = (size.rows + 1) // 2
-    size.channels = max(least, min(problem.channels, WIDENED_BYTES // (size.x_bytes + size.y_bytes)))
+    size.channels = max(1, min(problem.channels, WIDENED_BYTES // (size.x_bytes + size.y_bytes)))
     if size.channels < problem.channels:
-        size.channels -= size.channels % (LANES if size.channels > LANES else least)
+        size.channels -= size.channels % (LANES if size.channels > LANES else min(together, size.channels))
     size.x_bytes = divide_up(size.x_bytes * size.channels, VECTOR_BYTES) * VECTOR_BYTES
     size.y_bytes *= size.channels
     return size
