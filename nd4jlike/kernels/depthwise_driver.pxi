@@ -360,7 +360,7 @@ cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Sections sections
     cdef Problem wide
     if prepare_rows(&rows, problem):
-        return HEADER_BYTES + rows.blocks * rows.block_vectors * VECTOR_BYTES
+        return HEADER_BYTES + (rows.blocks + rows.ends) * rows.block_vectors * VECTOR_BYTES
     if prepare_sections(&sections, problem):
         wide = packing_of(&sections, problem)
         return packed_bytes_float(&wide)

@@ -23,6 +23,8 @@ cdef extern from "variants.h" nogil:
         unsigned int present, begins, ends
         Py_ssize_t held[8]
         Py_ssize_t y[8]
+    ctypedef struct Tile
+    ctypedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, Py_ssize_t lanes, Py_ssize_t count) noexcept nogil
     ctypedef struct Tile:
         Py_ssize_t x_row, x_column, y_row, y_column, x_output
         Range upper, both, lower
@@ -36,10 +38,11 @@ cdef extern from "variants.h" nogil:
         int new_rows, new_columns, next_rows, next_columns
         const vi32 *picked
         const Running *running
+        OneTile eight
+        Py_ssize_t eight_bytes, eight_block
     const int SPREAD_INDEX
     const int SPREAD_SOURCE
     const int SPREAD_VECTORS
-    ctypedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, Py_ssize_t lanes, Py_ssize_t count) noexcept nogil
     const int INSIDE
     const int EDGES
     const int ANYWHERE
@@ -62,6 +65,7 @@ cdef extern from "variants.h" nogil:
     const int EIGHT
     const int EIGHT_TAPS
     const OneTile eight_tiles[3]
+    const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3]
     const bint DOUBLES
     const int DELAYED_PERIOD
@@ -71,6 +75,8 @@ cdef extern from "variants.h" nogil:
         Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
 
 cdef enum:
+    # Blocks up to which 3x3 filters have the last 8 channels as a block of their own.
+    END_BLOCKS = 5
     # Output columns of a large image.
     LARGE = 28
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
@@ -143,8 +149,8 @@ cdef struct Rows:
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
-    # Whether all vectors have 8 lanes, of one input channel.
-    bint eights
+    # Whether all vectors have 8 lanes, of one input channel; whether the last 8 channels are, besides, a block of their own, for whole tiles.
+    bint eights, ends
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     bint wide
@@ -339,6 +345,11 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             return False
     if double and (job.spread or problem.x_block or problem.y_block):
         return False
+    job.ends = (
+        VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
+        and not (job.spread or swapped or general or problem.lead or problem.x_block or problem.y_block)
+        and job.down.taps == job.across.taps and job.down.step == job.across.step and eight_ends[job.across.taps][job.across.step][0][0] != NULL
+    )
     if VECTOR_BYTES == 32:
         # Wide tiles of 5x5 have too few registers to widen bfloat16 and sum as well.
         if (
@@ -461,6 +472,8 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
 
 cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept nogil:
     """The output channel in lane 0 of a block."""
+    if job.ends and block == job.blocks:
+        return job.channels - EIGHT
     if job.overlapped and block == job.blocks - 1:
         return job.channels - job.lanes
     return max(0 if not job.lined else -job.back, block * job.lanes - job.back)

@@ -36,6 +36,8 @@ cdef struct Place:
     int stored
     # For one row or two; for two, and for a tall tile's, where `whole_rows`.
     OneTile some, whole, tall
+    # Of the last 8 channels.
+    OneTile end, tall_end
     # Instead of a whole tile, or of a tall one, where SPLIT_TILE columns suffice; NULL: none.
     OneTile less
     bint less_tall
@@ -95,7 +97,7 @@ cdef Py_ssize_t find_places(
             end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
             places.count = min(outputs - done[0], end) // job.columns
         places.some = job.tiles[where + (SPREAD if job.spread else 0)]
-        places.whole = places.tall = NULL
+        places.whole = places.tall = places.end = places.tall_end = NULL
         if where < ANYWHERE and job.split and job.line != NULL:
             places.tall = job.line[where]
         elif where < ANYWHERE and job.line != NULL:
@@ -104,6 +106,9 @@ cdef Py_ssize_t find_places(
             places.whole = eight_tiles[across.step] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
+            if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):
+                places.end = eight_ends[across.taps][across.step][job.wide][0]
+                places.tall_end = eight_ends[across.taps][across.step][job.wide][1] if not job.split else NULL
         done[0] += places.count * columns
         # All outputs of a place in one call, where a few channels are less work than one.
         if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
@@ -297,6 +302,8 @@ cdef void run_image(
     tile.taps, tile.stride = <int> across.taps, <int> across.step
     tile.limits = limits
     tile.new_rows = tile.next_rows = 0
+    tile.eight = NULL
+    tile.eight_bytes, tile.eight_block = (job.channels - EIGHT) * job.itemsize, job.blocks
     if job.fetches:
         tile.new_columns, tile.next_columns = job.columns * tile.stride, job.columns
         tile.next_x = (down.taps - down.step) * tile.x_row + (tile.new_columns + across.taps - across.step) * tile.x_column
@@ -354,7 +361,7 @@ cdef void run_image(
                     for i in range(found):
                         tile.outside, tile.stored = places[i].outside, places[i].stored
                         if places[i].less != NULL and whole and (rows > 2) == places[i].less_tall:
-                            tile.outside, tile.stored = places[i].less_outside, SPLIT_TILE
+                            tile.outside, tile.stored, tile.eight = places[i].less_outside, SPLIT_TILE, NULL
                             run_tiles(
                                 &tile, places[i].less, blocks, block, min(block + chunk, job.blocks), 1, SPLIT_TILE,
                                 x_row + places[i].less_x, y_row + places[i].less_y,
@@ -364,6 +371,8 @@ cdef void run_image(
                         if VECTOR_BYTES > 16:
                             if whole and job.line == &small_tiles[3][2][0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
+                        if VECTOR_BYTES == 64:
+                            tile.eight = places[i].tall_end if rows > 2 else places[i].end if whole and places[i].whole != NULL and not job.single else NULL
                         run_tiles(
                             &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
                             blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
@@ -438,7 +447,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
     cdef Py_ssize_t block, lane, tap, channel, first, last, before, valid, taps = problem.kernel_height * problem.kernel_width
     cdef Py_ssize_t room = LANES if job.eights else job.lanes
     memset(packed, 0, HEADER_BYTES)
-    for block in range(job.blocks):
+    for block in range(job.blocks + job.ends):
         target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * room
         index = <int *> target + (job.block_vectors - SPREAD_VECTORS) * LANES
         first = first_channel(job, block) // problem.multiplier

@@ -31,7 +31,13 @@ typedef struct {
     ptrdiff_t held[TILE_TAPS], y[TILE_TAPS];
 } Running;
 
-typedef struct {
+typedef struct Tile Tile;
+
+/* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
+ * spill those. */
+typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
+
+struct Tile {
     /* Bytes. */
     ptrdiff_t x_row, x_column, y_row, y_column;
     /* Bytes from the inputs of an output to those of the next one of a tile. */
@@ -65,7 +71,10 @@ typedef struct {
     const vi32 *picked;
     /* Of a running tile. */
     const Running *running;
-} Tile;
+    /* The last 8 channels, where they are a block of their own: the tile that has them, NULL: none here; bytes to the first one; their block. */
+    OneTile eight;
+    ptrdiff_t eight_bytes, eight_block;
+};
 
 /* Which input columns of a tile may lie outside: none; as many on each side as a centred filter reaches; any. */
 enum { INSIDE, EDGES, ANYWHERE };
@@ -347,48 +356,50 @@ WORD void whole_tile(
         join_outputs(y, sums + row * columns, tile, joint, joint->before + row * columns, columns, where, element);
 }
 
-/* A whole tile of 8 output channels that read the same input channel: one element is loaded into all lanes as fast as a vector, where any other order of lanes
- * takes an instruction more. */
+/* A whole tile of 8 output channels, with vectors of 16 lanes half of one. Those that read the same input channel (`spread`): one element is loaded into all lanes
+ * as fast as a vector, where any other order of lanes takes an instruction more. */
 enum { EIGHT = 8, EIGHT_TAPS = 3 };
 #if VECTOR_BYTES > 16
-WORD void eight_tile(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t count, const int stride)
+WORD void eight_tile(
+    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t count, const int rows, const int taps, const int stride, const int columns,
+    const int spread)
 {
-    enum { TAPS = EIGHT_TAPS, COLUMNS = NARROW_TILE, ROWS = 2 };
-    const int last = (COLUMNS - 1) * stride + TAPS - 1, last_row = (ROWS - 1) * stride + TAPS - 1;
+    const int last = (columns - 1) * stride + taps - 1, reach = (rows - 1) * stride + taps;
     const unsigned long long outside = tile->outside;
     const Steps steps = steps_of(tile->x_column), y_steps = steps_of(tile->y_column);
     do {
-        const char *from_row = x + ((const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS))[SPREAD_SOURCE][0] * ITEM_BYTES(FLOAT32);
+        const ptrdiff_t source = spread ? ((const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS))[SPREAD_SOURCE][0] * ITEM_BYTES(FLOAT32) : 0;
+        const char *from_row = x + source;
         char *to_row = y;
-        veight sums[ROWS * COLUMNS];
-#pragma GCC unroll 8
-        for (int output = 0; output < ROWS * COLUMNS; output++)
+        veight sums[TALL_ROWS(WIDE_TILE) * WIDE_TILE];
+#pragma GCC unroll 32
+        for (int output = 0; output < rows * columns; output++)
             sums[output] = *(const veight *)block;
-#pragma GCC unroll 5
-        for (int row = 0; row <= last_row; row++, from_row += tile->x_row) {
+#pragma GCC unroll 16
+        for (int row = 0; row < reach; row++, from_row += tile->x_row) {
             const char *from = from_row;
-            if ((row == 0 && tile->above) || (row == last_row && tile->below))
+            if ((row < taps / 2 && row < tile->above) || (row >= reach - taps / 2 && row >= reach - tile->below))
                 continue;
-#pragma GCC unroll 9
+#pragma GCC unroll 32
             for (int column = 0; column <= last; column++) {
                 const char *cell = step_to(&from, steps, column);
-                if (may_be_outside(EDGES, column, TAPS, last) && (outside >> column & 1))
+                if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
                     continue;
-                const veight value = splat_eight((const float *)cell);
-#pragma GCC unroll 8
-                for (int output = 0; output < ROWS * COLUMNS; output++) {
-                    const int down = row - output / COLUMNS * stride, across = column - output % COLUMNS * stride;
-                    if (down >= 0 && down < TAPS && across >= 0 && across < TAPS)
-                        sums[output] += value * *(const veight *)(block + 1 + down * TAPS + across);
+                const veight value = spread ? splat_eight((const float *)cell) : *(const veight *)cell;
+#pragma GCC unroll 32
+                for (int output = 0; output < rows * columns; output++) {
+                    const int down = row - output / columns * stride, across = column - output % columns * stride;
+                    if (down >= 0 && down < taps && across >= 0 && across < taps)
+                        sums[output] += value * *(const veight *)(block + 1 + down * taps + across);
                 }
             }
         }
-#pragma GCC unroll 2
-        for (int row = 0; row < ROWS; row++, to_row += tile->y_row) {
-            const char *to = to_row;
 #pragma GCC unroll 4
-            for (int column = 0; column < COLUMNS; column++) {
-                veight sum = sums[row * COLUMNS + column];
+        for (int row = 0; row < rows; row++, to_row += tile->y_row) {
+            const char *to = to_row;
+#pragma GCC unroll 8
+            for (int column = 0; column < columns; column++) {
+                veight sum = sums[row * columns + column];
                 if (tile->limits)
                     sum = between_eight(sum, *(const veight *)tile->limits, *(const veight *)(tile->limits + 1));
                 *(veight *)step_to(&to, y_steps, column) = sum;

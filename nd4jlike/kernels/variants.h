@@ -21,10 +21,6 @@
 /* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
 #define DOUBLES (VECTOR_BYTES == 64)
 
-/* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
- * spill those. */
-typedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count);
-
 /* Blocks that are half a line, whose other half the block before has fetched. */
 #define FETCHED_BEFORE(count) (VECTOR_BYTES == 32 && ((count) & 1))
 /* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
@@ -206,20 +202,36 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
-/* By step; of 3x3. */
-#if VECTOR_BYTES > 16
-#define EIGHT_TILE(stride) \
-    static void eight_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+#define EIGHT_TILE(name, rows, taps, stride, columns, spread) \
+    static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         (void)lanes; \
-        eight_tile(tile, block, x, y, count, stride); \
+        eight_tile(tile, block, x, y, count, rows, taps, stride, columns, spread); \
     }
-EIGHT_TILE(1)
-EIGHT_TILE(2)
+/* Those of one input channel each, by step; of 3x3. */
+#if VECTOR_BYTES > 16
+EIGHT_TILE(eight_1, 2, EIGHT_TAPS, 1, NARROW_TILE, 1)
+EIGHT_TILE(eight_2, 2, EIGHT_TAPS, 2, NARROW_TILE, 1)
 #endif
 static const OneTile eight_tiles[TILE_STRIDES] = {
 #if VECTOR_BYTES > 16
     [1] = eight_1, [2] = eight_2,
+#endif
+};
+/* The last ones of more, by taps and step, of square filters; whether wide; and tall. */
+#if VECTOR_BYTES == 64
+#define EIGHT_ENDS(taps, stride) \
+    EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0)
+#define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
+EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2) EIGHT_ENDS(7, 1) EIGHT_ENDS(7, 2)
+EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0)
+EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0)
+#endif
+static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
+#if VECTOR_BYTES == 64
+    [3] = {[1] = {{end_3_1_4, tall_end_4}, {end_3_1_7, tall_end_7}}},
+    [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)},
+    [7] = {ENDS_OF(7, 1), ENDS_OF(7, 2)},
 #endif
 };
 
@@ -408,6 +420,7 @@ static void run_tiles(
     const int down = tile->period && ahead && ahead <= DELAYED_BYTES;
     const ptrdiff_t from = down ? whole - 1 : first, x_from = tile->spread ? 0 : from * tile->x_block - shift, y_from = from * tile->y_block - shift;
     const vf32 *const from_block = blocks + from * tile->block_vectors, *const tail_block = blocks + tile->whole_blocks * tile->block_vectors;
+    const vf32 *const eight_block = tile->eight ? blocks + tile->eight_block * tile->block_vectors : NULL;
     if (down)
         turn_blocks(tile);
     for (; count > 0; count--, x += columns * tile->x_output, y += columns * tile->y_column, tile->outside >>= columns * tile->stride) {
@@ -415,7 +428,9 @@ static void run_tiles(
             one(tile, blocks, x - tile->ahead, y - tile->ahead, tile->first_lanes, 1);
         if (first < whole)
             one(tile, from_block, x + x_from, y + y_from, tile->whole_lanes, whole - first);
-        if (whole < end)
+        if (whole < end && tile->eight)
+            tile->eight(tile, eight_block, x + tile->eight_bytes, y + tile->eight_bytes, EIGHT, 1);
+        else if (whole < end)
             one(tile, tail_block, x + x_tail, y + tile->y_tail, tile->tail_lanes, 1);
     }
     if (down)
