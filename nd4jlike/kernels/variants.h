@@ -223,7 +223,7 @@ static const OneTile eight_tiles[TILE_STRIDES] = {
 #define EIGHT_ENDS(taps, stride) \
     EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0)
 #define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
-EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2) EIGHT_ENDS(7, 1) EIGHT_ENDS(7, 2)
+EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2) EIGHT_ENDS(7, 1)
 EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0)
 EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0)
 #endif
@@ -231,7 +231,7 @@ static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
 #if VECTOR_BYTES == 64
     [3] = {[1] = {{end_3_1_4, tall_end_4}, {end_3_1_7, tall_end_7}}},
     [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)},
-    [7] = {ENDS_OF(7, 1), ENDS_OF(7, 2)},
+    [7] = {ENDS_OF(7, 1)},
 #endif
 };
 
