@@ -444,15 +444,12 @@ cdef void run_strips(
                         for run in range(runs):
                             place = pieces.count * run // runs
                             count = pieces.count * (run + 1) // runs - place
+                            for part in range(count * 3 if doubled else 0):
+                                source = pieces.piece[place + part // 3].column - problem.pad_left - 1 + part % 3 * 2
+                                doubles[part // 3][part % 3] = lanes_between(-source // 2, (problem.width - source) // 2)
                             for part in range(count):
-                                strip.masks[part] = &pieces.masks[pieces.piece[place + part].masks]
+                                strip.masks[part] = &doubles[part][0] if doubled else &pieces.masks[pieces.piece[place + part].masks]
                             strip.lanes = pieces.piece[place + count - 1].lanes
-                            if doubled:
-                                for part in range(count * 3):
-                                    source = pieces.piece[place + part // 3].column - problem.pad_left - 1 + part % 3 * 2
-                                    doubles[part // 3][part % 3] = lanes_between(-source // 2, (problem.width - source) // 2)
-                                for part in range(count):
-                                    strip.masks[part] = doubles[part]
                             source = 0 if picked else pieces.piece[place].column * problem.stride_width - problem.pad_left
                             one = strips[NARROW_STRIPS if narrow else PICKED_STRIPS if picked else count - 1]
                             if shifted and count == SHIFTED_ACROSS:
@@ -499,7 +496,7 @@ cdef inline Py_ssize_t rows_below(const Problem *problem, Py_ssize_t rows) noexc
 cdef Widened widened_of(const Problem *problem) noexcept nogil:
     cdef Widened size = Widened(1, problem.out_height, 0, 0)
     # Strips take two planes at a time.
-    cdef Py_ssize_t together = min(2, problem.channels)
+    cdef Py_ssize_t together = 2 if problem.channels > 1 else 1
     while True:
         size.x_bytes = min(problem.height, rows_below(problem, size.rows)) * problem.width * 4
         size.y_bytes = problem.multiplier * size.rows * problem.out_width * 4
@@ -507,8 +504,8 @@ cdef Widened widened_of(const Problem *problem) noexcept nogil:
             break
         size.rows = (size.rows + 1) // 2
     size.channels = max(1, min(problem.channels, WIDENED_BYTES // (size.x_bytes + size.y_bytes)))
-    if size.channels < problem.channels:
-        size.channels -= size.channels % (LANES if size.channels > LANES else min(together, size.channels))
+    if 1 < size.channels < problem.channels:
+        size.channels -= size.channels % (LANES if size.channels > LANES else together)
     size.x_bytes = divide_up(size.x_bytes * size.channels, VECTOR_BYTES) * VECTOR_BYTES
     size.y_bytes *= size.channels
     return size

@@ -263,6 +263,7 @@ cdef void run_image(
     cdef const char *x_row
     cdef char *y_row
     cdef Place places[PLACES]
+    cdef OneTile one
     cdef Tile tile
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache, or
     # the next tile in the first one.
@@ -371,11 +372,13 @@ cdef void run_image(
                         if VECTOR_BYTES > 16:
                             if whole and job.line == &small_tiles[3][2][0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
-                        if VECTOR_BYTES == 64:
-                            tile.eight = places[i].tall_end if rows > 2 else places[i].end if whole and places[i].whole != NULL and not job.single else NULL
+                        one, tile.eight = places[i].some, NULL
+                        if rows > 2:
+                            one, tile.eight = places[i].tall, places[i].tall_end
+                        elif whole and places[i].whole != NULL:
+                            one, tile.eight = places[i].whole, places[i].end
                         run_tiles(
-                            &tile, places[i].tall if rows > 2 else places[i].whole if whole and places[i].whole != NULL else places[i].some,
-                            blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
+                            &tile, one, blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
                             x_row + places[i].x, y_row + places[i].y,
                         )
                     row += rows * down.phases

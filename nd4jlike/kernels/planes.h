@@ -219,9 +219,9 @@ WORD vf32 load_strip(
 #if VECTOR_BYTES == 64
     /* Without a stride one register holds them. */
     if (tap == 0 && how == NARROW && stride == 1)
-        pair[0] = join_halves_f32(load_first(x, width, element), load_first(other, width, element));
+        pair[0] = join_halves_f32(load_half_f32((const float *)x, width), load_half_f32((const float *)other, width));
     else if (tap == 0 && how == PICKED && stride == 1)
-        pair[0] = load_first(x, width, element);
+        pair[0] = load_part_f32((const float *)x, width);
     else if (tap == 0 && how == NARROW && width <= LANES / 2 && element == FLOAT32)
         pair[0] = load_half_f32((const float *)x, width), pair[1] = load_half_f32((const float *)other, width);
     else if (tap == 0 && how == NARROW)
