@@ -3,8 +3,9 @@
 python benchmarks/bench_depthwise.py [--networks mobilenet_v1,..] [--layers 14x14x512:k3,..] [--dtype float32,int8,float16,..] [--threads N] [--peers NAME,..]
     [--rounds N] [--json FILE] [--svg FILE] [--check]
 
-us: median time of a call. ratios: best peer's time over ours, on the layouts of the plan, on dense arrays and with TensorFlow Lite's rounding; micro:
-the time of TensorFlow Lite Micro's reference kernel over ours; float32: of float64 and halves, our own time on the same layer in float32 over theirs.
+us: median time of a call. ratios: best peer's time over ours, on the layouts of the plan, on dense arrays, with TensorFlow Lite's rounding and by Winograd's
+algorithm; micro: the time of TensorFlow Lite Micro's reference kernel over ours; float32: of float64 and halves, our own time on the same layer in float32
+over theirs.
 The bound is the longer of two times: all multiplications inside the image at the measured peak of one thread, and the input read and the result written
 once by a loop that does nothing else, measured here on as many bytes. It needs a C compiler (cc); without, there is no such column. Extra: nd4jlike[bench].
 """
@@ -48,6 +49,8 @@ NETWORKS = {
     "convnext_t": ("56x56x96:k7", "28x28x192:k7", "14x14x384:k7", "7x7x768:k7"),
     "other": ("28x28x256:d2", "96x96x3:s2:m8", "513x513x32", "61x45x17", "4x14x14x67:k5:s2", "1x128x40:k1x9", "3x3x8"),
 }  # fmt: skip
+# Ours with another option, by element type.
+VARIANTS = dict.fromkeys(("int8", "uint8", "int16"), "nd4jlike tflite") | {"float32": "nd4jlike winograd"}
 
 
 class Bound:
@@ -89,11 +92,11 @@ def row(text, result, bound):
         found |= {"bound_microseconds": max(computing, memory), "bound_by": "computing" if computing > memory else "memory"}
         line += f"{100 * max(computing, memory) / ours.microseconds:7.0f} {found['bound_by'][:3]}"
     line += f"  {best.name:12}{best.microseconds:10.2f}" if best else f"  {'-':12}{'-':>10}"
-    for name in ("nd4jlike", "nd4jlike dense", "nd4jlike tflite"):
+    for name, width in (("nd4jlike", 8), ("nd4jlike dense", 8), (VARIANTS.get(result.case.dtype), 9)):
         if name in times:
-            line += f"{result.ratio(times[name]):8.2f}" if best else f"{'-':>8}"
-        elif result.case.quantization is not None:
-            line += f"{'':8}"
+            line += f"{result.ratio(times[name]):{width}.2f}" if best else f"{'-':>{width}}"
+        elif name is not None:
+            line += " " * width
     if result.float32 is not None:
         line += f"{result.times_float32(ours):9.2f}"
     if "tflite-micro" in times:
@@ -208,7 +211,7 @@ def main():
             f"{dtype:18}{'us':>10}{'GFLOP/s':>9}{'GB/s':>8}"
             + f"{'% bound':>11}" * (bound is not None)
             + f"  {'best peer':12}{'us':>10}{'ratio':>8}{'dense':>8}"
-            + f"{'tflite':>8}" * (dtype in ("int8", "uint8", "int16"))
+            + f"{VARIANTS.get(dtype, '').rpartition(' ')[2]:>9}" * (dtype in VARIANTS)
             + f"{'float32':>9}" * (dtype in ("float16", "bfloat16", "float64"))
             + f"{'micro':>8}" * ("tflite-micro" in arguments.peers and dtype in ("float32", "int8", "uint8", "int16"))
         )

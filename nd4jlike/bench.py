@@ -14,6 +14,7 @@ import numpy as np
 from nd4jlike.creation import asarray
 from nd4jlike.depthwise import DepthwiseConv2d
 from nd4jlike.errors import LayoutError, Nd4jLikeError
+from nd4jlike.geometry import WINOGRAD_FILTERS
 from nd4jlike.ndarray import NdArray
 from nd4jlike.peers import PEERS, Call, Case, UnsupportedCaseError, prepare
 
@@ -90,7 +91,8 @@ class Timing:
     ----------
     name : str
         A key of `PEERS`, or ours: ``"nd4jlike"`` on the layouts that the plan chooses, ``"nd4jlike dense"`` on plain arrays,
-        ``"nd4jlike tflite"`` with TensorFlow Lite's rounding where both are XNNPACK's.
+        ``"nd4jlike tflite"`` with TensorFlow Lite's rounding where both are XNNPACK's, ``"nd4jlike winograd"`` with that algorithm
+        (ADR 0019) where both are direct.
     note : str
         Version and layout.
     microseconds, least_microseconds : float
@@ -162,11 +164,11 @@ class LayerResult:
         return layer | {"float32_microseconds": None if twin is None else twin.microseconds}
 
 
-def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"]) -> Call:
+def _ours(case: Case, dense: bool, rounding: Literal["tflite", "xnnpack"], algorithm: Literal["direct", "winograd"] = "direct") -> Call:
     planes = dense and case.data_format == "NCHW"
     plan = DepthwiseConv2d(
         case.weights, case.bias, stride=case.stride, dilation=case.dilation, quantization=case.quantization, rounding=rounding, threads=case.threads,
-        dtype=case.dtype, data_format="NCHW" if planes else "NHWC",
+        dtype=case.dtype, data_format="NCHW" if planes else "NHWC", algorithm=algorithm,
     )  # fmt: skip
     if dense:
         turn = (0, 3, 1, 2) if planes else (0, 1, 2, 3)
@@ -239,14 +241,17 @@ def measure(case: Case, peers: Sequence[str] = tuple(PEERS), rounds: int = 15, p
     result = LayerResult(case)
     expected = case.expected()
     rounding: Literal["tflite", "xnnpack"] = "tflite" if case.dtype == "int16" else "xnnpack"  # which has no int16
-    own: dict[str, tuple[Case, bool, Literal["tflite", "xnnpack"]]] = {"nd4jlike": (case, False, rounding), "nd4jlike dense": (case, True, rounding)}
+    calls = {"nd4jlike": _ours(case, False, rounding), "nd4jlike dense": _ours(case, True, rounding)}
+    twin = case
     if case.quantization is not None and rounding != "tflite":
-        own["nd4jlike tflite"] = (case, False, "tflite")
+        calls["nd4jlike tflite"] = _ours(case, False, "tflite")
     if case.quantization is None and case.dtype != "float32":
-        own[_FLOAT32] = (replace(case, dtype="float32"), False, rounding)
-    calls = {name: _ours(*how) for name, how in own.items()}
+        twin = replace(case, dtype="float32")
+        calls[_FLOAT32] = _ours(twin, False, rounding)
+    if case.dtype == "float32" and case.kernel in WINOGRAD_FILTERS and case.stride == case.dilation == (1, 1) and case.multiplier == 1:
+        calls["nd4jlike winograd"] = _ours(case, False, rounding, "winograd")
     for name, call in calls.items():
-        layer = own[name][0]
+        layer = twin if name == _FLOAT32 else case
         try:
             _check(layer, expected if layer is case else layer.expected(), call)
         except UnsupportedCaseError as error:

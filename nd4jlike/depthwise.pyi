@@ -16,6 +16,7 @@ _DataFormat = Literal["NHWC", "NCHW"]
 _WeightsFormat = Literal["HWCM", "MCHW", "MHWC", "C1HW"]
 _Activation = Literal["relu", "relu6", "relu_n1_to_1"] | None
 _Rounding = Literal["tflite", "xnnpack"]
+_Algorithm = Literal["direct", "winograd"]
 
 @final
 class DepthwiseConv2d:
@@ -35,6 +36,7 @@ class DepthwiseConv2d:
         threads: int = 1,
         isa: str | None = None,
         dtype: npt.DTypeLike | None = None,
+        algorithm: _Algorithm = "direct",
     ) -> DepthwiseConv2d: ...
     @overload
     def __call__(self, x: NdArray | npt.ArrayLike, out: None = None) -> NdArray: ...
@@ -60,6 +62,8 @@ class DepthwiseConv2d:
     def quantization(self) -> Quantization | None: ...
     @property
     def rounding(self) -> _Rounding: ...
+    @property
+    def algorithm(self) -> _Algorithm: ...
     @property
     def threads(self) -> int: ...
     def input_descriptor(self, shape: tuple[int, int, int, int]) -> ShapeDescriptor: ...
@@ -89,6 +93,7 @@ def depthwise_conv2d(
     threads: int = 1,
     isa: str | None = None,
     dtype: npt.DTypeLike | None = None,
+    algorithm: _Algorithm = "direct",
 ) -> NdArray: ...
 @overload
 def depthwise_conv2d(
@@ -108,4 +113,5 @@ def depthwise_conv2d(
     threads: int = 1,
     isa: str | None = None,
     dtype: npt.DTypeLike | None = None,
+    algorithm: _Algorithm = "direct",
 ) -> _Out: ...

@@ -10,8 +10,8 @@ from libc.string cimport memcmp, memmove, memset, strcmp
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED,
-    REALS, SUMS, UINT8, Family, KernelTable, Problem, Requantization)
+    ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8,
+    INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
 from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work
@@ -63,7 +63,8 @@ include "launches.pxi"
 @cython.final
 cdef class DepthwiseConv2d:
     """DepthwiseConv2d(weights, bias=None, *, stride=1, dilation=1, padding='same', data_format='NHWC', weights_format='HWCM', \
-activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtype=None)\n--\n\nA depthwise convolution, configured once and run many times.
+activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtype=None, algorithm='direct')\n--\n\n\
+A depthwise convolution, configured once and run many times.
 
     Weights are checked, copied and packed for the kernel; a pair of layouts is checked when it is first seen. Then a call is
     one kernel call.
@@ -100,6 +101,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     dtype : dtype, optional
         Element type of the input: that of the weights, or int16 for int8 weights. None: int16 where the bias of int8 weights is int64;
         else that of the weights, and int8 weights with zero points of 0 take int16 inputs as well.
+    algorithm : {"direct", "winograd"}
+        How float32 outputs are summed: the products as they are, or, by 5x5 and 7x7 without steps, fewer products of sums, with a larger
+        error (ADR 0019), where `explain` says so.
 
     Attributes
     ----------
@@ -107,7 +111,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         Element type of the input.
     output_dtype : dtype
         Element type of the output.
-    isa, data_format, rounding : str
+    isa, data_format, rounding, algorithm : str
         As chosen; a rounding is of quantized results only.
     stride, dilation : (int, int)
         (height, width).
@@ -172,6 +176,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef readonly object quantization
     cdef readonly str activation
     cdef readonly str rounding
+    cdef readonly str algorithm
     # Why padding around an image is of no use to this plan; empty where it is.
     cdef str _ignores_padding
     # What made this plan, its weights as they are packed and their own element type; and the plan for int16 inputs, once they came to one for int8.
@@ -198,7 +203,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
     cdef _Launch _last
 
     def __cinit__(self, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
-                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None, dtype=None, **unknown):
+                  activation=None, quantization=None, rounding="tflite", threads=1, isa=None, dtype=None, algorithm="direct",
+                  **unknown):
         cdef const KernelTable *table
         if unknown:  # Cython would name __cinit__
             raise TypeError(f"DepthwiseConv2d() got an unexpected keyword argument {[*unknown][0]!r}")
@@ -206,6 +212,7 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         self._axes = geometry.AXES[data_format]
         self.activation = geometry.choice("activation", activation, tuple(ACTIVATIONS))
         self.rounding = geometry.choice("rounding", rounding, ROUNDINGS)
+        self.algorithm = geometry.choice("algorithm", algorithm, geometry.ALGORITHMS)
         geometry.choice("weights_format", weights_format, tuple(geometry.WEIGHT_AXES))
         self.threads = geometry.integer("threads", threads, 1)
         self.stride = geometry.pair("stride", stride, 1)
@@ -234,9 +241,11 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
             raise LayoutError("rounding must be 'tflite' for int16 inputs: XNNPACK has none")
         self._bias = None if bias is None else checked_bias(bias, bias_types)
         options = dict(stride=self.stride, dilation=self.dilation, padding=self.padding, data_format=data_format, weights_format=weights_format,
-                       activation=activation, quantization=quantization, rounding=rounding, threads=self.threads, isa=isa, dtype=dtype)
+                       activation=activation, quantization=quantization, rounding=rounding, threads=self.threads, isa=isa, dtype=dtype, algorithm=algorithm)
         self._arguments, self._weights_dtype = (weights, self._bias, options), given_dtype
         self._readings = readings_that_fit(geometry.weight_readings(weights, weights_format), self._bias, quantization, self.dtype)
+        if self.algorithm == "winograd":
+            geometry.check_winograd(self.dtype, self._readings, self.stride, self.dilation)
         self._ignores_padding = ""
         if self.padding == ((0, 0), (0, 0)):
             self._ignores_padding = "no window reaches beyond the image"
@@ -414,7 +423,8 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
         sums = ", sums in float32" if self._element == FLOAT16 or self._element == BFLOAT16 else ""
         lines = [
             f"depthwise {self.dtype if x is None else x.dtype} {self.data_format}, stride {self.stride}, dilation {self.dilation}, padding {self.padding}, "
-            f"activation {self.activation}" + (f", rounding {self.rounding}" if self.quantization else ""),
+            f"activation {self.activation}" + (f", rounding {self.rounding}" if self.quantization else "")
+            + (f", algorithm {self.algorithm}" if self.algorithm != "direct" else ""),
             f"kernel    {self.isa}, {self._family.lanes} channels a step{sums}" if launch is None else
             f"kernel    {launch.isa}, {launch.family.lanes} channels a step{sums}, "
             f"{'' if launch.turned or launch.planes == NULL else 'plane by plane: ' if launch.planes.one_by_one else 'planes as pixels: '}"
@@ -507,6 +517,9 @@ activation=None, quantization=None, rounding='tflite', threads=1, isa=None, dtyp
                 launch.turned, turns = True, narrow == TURNS_IN_SCRATCH and not skims(problem, source.itemsize, target.itemsize)
         if launch.turned:
             h, w = w, h
+        # Rows of planes have parts.
+        if not turns:
+            problem.algorithm = WINOGRAD if self.algorithm == "winograd" else DIRECT
         problem.lead, problem.agrees, launch.placed, launch.itemsize = abs(lead), lead < 0, lead, source.itemsize
         launch.aligns = launch.family.aligns(problem) if launch.family.aligns != NULL else ALIGNS_NONE
         launch.looks_at_padding = not (self._ignores_padding or turns) and has_halo(x, self._axes) and launch.family.reads_halo(problem)
@@ -831,14 +844,16 @@ include "single_calls.pxi"
 
 
 def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, padding="same", data_format="NHWC", weights_format="HWCM",
-                     activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None, dtype=None):
+                     activation=None, quantization=None, rounding="tflite", out=None, threads=1, isa=None, dtype=None,
+                     algorithm="direct"):
     """Convolve each channel with its own filters.
 
     Parameters
     ----------
     x : NdArray or array_like
         (N, H, W, C) or (N, C, H, W), as `data_format` says; any layout; blocks as in ADR 0017.
-    weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype
+    weights, bias, stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype, \
+algorithm
         See `DepthwiseConv2d`, which is what to use for more than one call.
     out : NdArray or writable buffer or tensor, optional
         Receives the result; its padding stays as it is. Must not overlap `x`.
@@ -861,10 +876,11 @@ def depthwise_conv2d(x not None, weights, bias=None, *, stride=1, dilation=1, pa
     array([[ 8., 12.],
            [20., 24.]], dtype=float32)
     """
-    cdef tuple arguments = (stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype)
+    cdef tuple arguments = (stride, dilation, padding, data_format, weights_format, activation, quantization, rounding, threads, isa, dtype, algorithm)
     cdef DepthwiseConv2d plan = recalled(arguments, weights, bias)
     if plan is None:
         plan = DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, padding=padding, data_format=data_format, weights_format=weights_format,
-                               activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype)
+                               activation=activation, quantization=quantization, rounding=rounding, threads=threads, isa=isa, dtype=dtype,
+                               algorithm=algorithm)
         remember(plan, arguments, weights, bias)
     return plan(x, out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from nd4jlike.errors import LayoutError, ShapeStatus
+from nd4jlike.errors import DTypeError, LayoutError, ShapeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "ALGORITHMS",
     "AXES",
     "WEIGHT_AXES",
+    "WINOGRAD_FILTERS",
     "Phase",
     "Walk",
     "WeightReading",
     "Window",
+    "check_winograd",
     "choice",
     "integer",
     "integers",
@@ -39,6 +42,9 @@ Sides = tuple[tuple[int, int], tuple[int, int]]
 AXES = {"NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1)}
 # What each weights format calls its axes.
 WEIGHT_AXES = {"HWCM": "(kH, kW, C, M)", "MCHW": "(M, C, kH, kW)", "MHWC": "(M, kH, kW, C)", "C1HW": "(C*M, 1, kH, kW)"}
+# How outputs are summed (ADR 0019); the filters that all but the first of them take.
+ALGORITHMS = ("direct", "winograd")
+WINOGRAD_FILTERS = ((5, 5), (7, 7))
 # Beyond any image; keeps every product with an offset that memory can hold inside a machine word, and the sum of two of them inside a C int.
 LARGEST = 2**30 - 1
 
@@ -266,6 +272,25 @@ def plan_options(plan: type, options: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"a plan has no option {', '.join(unknown)}; it takes {', '.join(known)}")
     return options
+
+
+def check_winograd(dtype: np.dtype[Any], readings: Iterable[WeightReading], stride: tuple[int, int], dilation: tuple[int, int]) -> None:
+    """Check what ``algorithm="winograd"`` needs, as far as it is known without an image.
+
+    Raises
+    ------
+    DTypeError, LayoutError
+        When it is not there.
+    """
+    sizes = {reading.weights.shape[:2] for reading in readings}
+    if dtype != np.float32:
+        raise DTypeError(f"algorithm 'winograd' needs float32: {dtype}")
+    if not sizes.intersection(WINOGRAD_FILTERS):
+        raise LayoutError(f"algorithm 'winograd' needs a filter of 5x5 or 7x7: {' or '.join(f'{height}x{width}' for height, width in sizes)}")
+    if stride != (1, 1) or dilation != (1, 1):
+        raise LayoutError(f"algorithm 'winograd' needs a stride and a dilation of 1: stride {stride}, dilation {dilation}")
+    if not all(np.isfinite(reading.weights).all() for reading in readings):
+        raise LayoutError("algorithm 'winograd' needs finite weights, differences of others are no numbers")
 
 
 def choice(name: str, value: object, choices: Sequence[str | None]) -> Any:

@@ -839,7 +839,7 @@ def test_d4_large_letters():
 
 def test_d9_unknown_options():
     """D9: A refused call says what, the rule and the values."""
-    for name in ("algorithm", "strides"):
+    for name in ("groups", "strides"):
         with pytest.raises(TypeError, match=rf"^DepthwiseConv2d\(\) got an unexpected keyword argument '{name}'$"):
             nd.DepthwiseConv2d(**GOOD, **{name: 1})
         with pytest.raises(TypeError, match=rf"^depthwise_conv2d\(\) got an unexpected keyword argument '{name}'$"):

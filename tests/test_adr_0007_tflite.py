@@ -183,7 +183,7 @@ def test_d24_what_replaces_the_file_s(dtype):
     assert sums.dtype == ("int64" if dtype == "int16" else "int32")
     assert np.array_equal(layer.quantization.requantize(sums, dtype=dtype, activation=layer.activation), layer.plan()(x).to_numpy())
     assert layer.plan(padding="valid")(x).shape == (1, 3, 4, 6)
-    with pytest.raises(TypeError, match=r"^a plan has no option dilatation; it takes weights, bias, stride, dilation, .* isa, dtype$"):
+    with pytest.raises(TypeError, match=r"^a plan has no option dilatation; it takes weights, bias, stride, dilation, .* isa, dtype, algorithm$"):
         layer.plan(dilatation=2)
 
 

@@ -272,6 +272,28 @@ def test_d9_times_float32(monkeypatch, dtype):
     assert [row["float32"] for row in found["timings"]] == [result.float32.microseconds / timing.microseconds for timing in result.timings]
 
 
+def test_d11_winograd_is_one_more_contender(capsys, monkeypatch):
+    """D11: Where `algorithm="winograd"` takes a float32 layer of one filter a channel, ours with it is one more contender."""
+    for steps, dtype, more in (
+        (":k5", "float32", True), (":k7", "float32", True), (":k3", "float32", False), (":k5:s2", "float32", False), (":k5:m2", "float32", False),
+        (":k5:d2", "float32", False), (":k5", "float16", False),
+    ):  # fmt: skip
+        result = bench.measure(bench.parse_layer(f"8x7x16{steps}", dtype), (), rounds=1)
+        assert [timing.name for timing in result.timings][2:] == (["nd4jlike winograd"] if more else []), steps
+    names = ("nd4jlike", "nd4jlike dense", "nd4jlike winograd", "torch")
+    timings = [bench.Timing(name, "", time, time) for name, time in zip(names, (10.0, 20.0, 8.0, 40.0), strict=True)]
+    times = bench.LayerResult(Case((1, 8, 7, 16), kernel=(5, 5)), timings)
+    assert times.best_peer.name == "torch"
+    module = script()
+    monkeypatch.setattr(bench, "measure", lambda *_: times)
+    monkeypatch.setattr(sys, "argv", ["bench_depthwise.py", "--threads", "2", "--dtype", "float32", "--peers", "", "--layers", "8x7x16:k5"])
+    module.main()
+    title, line, mean = capsys.readouterr().out.splitlines()[-7:-4]
+    assert title.split()[-3:] == ["ratio", "dense", "winograd"]
+    assert line.split()[-3:] == ["4.00", "2.00", "5.00"]
+    assert mean == "geometric mean    4.00, least 4.00"
+
+
 def test_d9_only_beside_other_floats():
     """D9: Beside float16, bfloat16 and float64; nothing else has such a figure."""
     for dtype in ("float32", "int8", "int16"):

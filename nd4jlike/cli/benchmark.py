@@ -59,9 +59,7 @@ def _print_bench(arguments: argparse.Namespace, layers: Sequence[str], results: 
         cells += [f"{result.gflops(ours):.1f}", f"{result.gigabytes(ours):.1f}", *(or_dash(result.ratio(timing)) for timing in (ours, dense))]
         cells += [or_dash(result.times_float32(ours))] if beside else []
         table.add_row(*(Text(cell) for cell in (layer, *cells)))
-    notes = {
-        timing.note.split(",")[0] for result in results for timing in result.timings if timing.name not in {"nd4jlike", "nd4jlike dense", "nd4jlike tflite"}
-    }
+    notes = {timing.note.split(",")[0] for result in results for timing in result.timings if not timing.name.startswith("nd4jlike")}
     formats = ", ".join(dict.fromkeys(result.case.data_format for result in results))
     title = f"{formats}, same padding, bias, {arguments.dtype}, threads {arguments.threads}, medians of {arguments.rounds} rounds"
     title += f"; ours {results[0].timings[0].note}"

@@ -596,6 +596,9 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
     cdef Rows rows
     cdef Sections sections
     if prepare_rows(&rows, problem):
+        if VECTOR_BYTES == 64:
+            if rows.pairs != NULL:
+                return b"in place, pairs of rows by Winograd's F(2, 3) and F(2, 2)"
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
         if VECTOR_BYTES == 64:

@@ -28,7 +28,7 @@ cdef extern from "variants.h" nogil:
     ctypedef struct Tile:
         Py_ssize_t x_row, x_column, y_row, y_column, x_output
         Range upper, both, lower
-        int step, rows, stored, taps, stride
+        int step, rows, stored, cut, taps, stride
         unsigned long long outside
         Py_ssize_t whole_blocks, block_vectors, x_block, y_block, x_tail, y_tail, tail_lanes, back, ahead, first_lanes, whole_lanes, period
         bint spread
@@ -67,6 +67,9 @@ cdef extern from "variants.h" nogil:
     const OneTile eight_tiles[3]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3]
+    const int WINOGRAD_ROWS
+    int WINOGRAD_VECTORS(Py_ssize_t taps)
+    const OneTile winograd_tiles[8]
     const bint DOUBLES
     const int DELAYED_PERIOD
     const OneTile general_tiles[4][2][13]
@@ -167,6 +170,8 @@ cdef struct Rows:
     bint pixel, single
     # Rows of inputs one by one, with sums that wait; NULL: none.
     OneTile running
+    # Rows of outputs in pairs, by fewer products (winograd.h); NULL: none.
+    OneTile pairs
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
     const OneTile *line
     int columns
@@ -289,6 +294,24 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
         and problem.distance < (CACHE_EDGE if problem.sets == 4 or job.across.x > PARTED_SPLIT_BYTES else IN_MEMORY)
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
         and (problem.sets == 4 or (job.split and job.down.x % way == 0))
+    )
+
+
+cdef inline Range paired_rows(const Line *line) noexcept nogil:
+    """Output rows, an even number, all of whose inputs are there, from the first such row on."""
+    cdef int first = <int> max(0, line.pad)
+    return Range(first, first + <int> max(0, min(line.outputs, line.extent + line.pad - line.taps + 1) - first) // 2 * 2)
+
+
+cdef bint pairs_pay(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether Winograd's pairs of rows are asked for, known, and faster: rows that have pairs, and of whose columns few are computed twice."""
+    cdef Range rows = paired_rows(&job.down)
+    cdef Py_ssize_t columns = divide_up(job.across.outputs, WIDE_TILE) * WIDE_TILE
+    return (
+        problem.algorithm == WINOGRAD and problem.element == FLOAT32 and not job.spread
+        and job.down.taps == job.across.taps < TILE_TAPS and winograd_tiles[job.across.taps] != NULL
+        and job.down.step == job.across.step == job.down.phases == job.across.phases == 1 and is_centred(&job.across)
+        and rows.end - rows.begin >= WINOGRAD_ROWS and job.across.outputs >= WIDE_TILE and 10 * columns <= 11 * job.across.outputs
     )
 
 
@@ -467,6 +490,14 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             TOGETHER_FEW if problem.roomy and problem.sets != 2 else TOGETHER_PRODUCTS)
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
+    job.pairs = NULL
+    if VECTOR_BYTES == 64:
+        if not (swapped or general) and pairs_pay(job, problem):
+            job.pairs = winograd_tiles[job.across.taps]
+            job.wide, job.columns = True, WIDE_TILE
+            job.tiles = &tiles_table[FLOAT32][job.across.taps][1][True][0]
+            job.tall = job.narrows = job.halves = job.image = job.ends = False
+            job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
     return True
 
 

@@ -104,7 +104,9 @@ cdef Py_ssize_t find_places(
             places.whole = job.line[where]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
             places.whole = eight_tiles[across.step] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
-            if job.tall:
+            if job.pairs != NULL:
+                places.tall = job.pairs
+            elif job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
             if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):
                 places.end = eight_ends[across.taps][across.step][job.wide][0]
@@ -259,7 +261,9 @@ cdef void run_image(
     cdef const Line *across = &job.across
     cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts
     cdef Py_ssize_t shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
-    cdef bint whole, tall
+    cdef bint whole, tall, paired
+    cdef Range pairs
+    cdef Py_ssize_t stop
     cdef const char *x_row
     cdef char *y_row
     cdef Place places[PLACES]
@@ -334,6 +338,7 @@ cdef void run_image(
         tall = True
         for i in range(found):
             tall = tall and places[i].tall != NULL
+        pairs = paired_rows(down) if tall and job.pairs != NULL else Range(0, 0)
         block = 0
         while block < job.blocks:
             x_shift = block_shift(block, job.x_vectors, job.x_step, job.itemsize)
@@ -346,15 +351,27 @@ cdef void run_image(
                         row -= down.phases
                     # Two and two rather than three and one.
                     rows = TALL_ROWS(job.columns)
-                    whole = tall and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end)
-                    if job.single:
+                    stop = pairs.begin if row < pairs.begin < end else end
+                    paired = pairs.begin <= row < pairs.end
+                    whole = paired or (
+                        tall and job.pairs == NULL and (rows == 4 or divide_up(end - row, down.phases) != 4) and whole_rows(down, &tile, row, rows, end))
+                    if paired:
+                        # Pairs are the same wherever threads part.
+                        tile.cut = (row - pairs.begin) & 1
+                        row -= tile.cut
+                        rows = min(WINOGRAD_ROWS, pairs.end - row, (end - row + 1) // 2 * 2)
+                        tile.rows = <int> rows
+                        tile.cut |= (row + rows > end) << 1
+                    elif job.single:
                         rows = 1
                         whole = whole_rows(down, &tile, row, 1, end)
                         place_rows(down, &tile, row, False)
                     elif not whole:
                         rows = 2
-                        whole = whole_rows(down, &tile, row, 2, end)
-                        place_rows(down, &tile, row, row + down.phases < end)
+                        whole = whole_rows(down, &tile, row, 2, stop)
+                        place_rows(down, &tile, row, row + down.phases < stop)
+                        if job.pairs != NULL and row + 1 == stop:
+                            rows = 1
                     if job.fetches:
                         tile.new_rows, tile.next_rows = <int> (rows * down.step), <int> rows
                     x_row = x + ((row * down.stride - down.pad) * down.x + x_shift)
@@ -373,7 +390,7 @@ cdef void run_image(
                             if whole and job.line == &small_tiles[3][2][0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
                         one, tile.eight = places[i].some, NULL
-                        if rows > 2:
+                        if paired or rows > 2:
                             one, tile.eight = places[i].tall, places[i].tall_end
                         elif whole and places[i].whole != NULL:
                             one, tile.eight = places[i].whole, places[i].end
@@ -443,6 +460,28 @@ ctypedef fused real:
     double
 
 
+cdef void pack_pairs_of_rows(float *block, Py_ssize_t taps) noexcept nogil:
+    """Behind the weights of a block those of pairs of rows, as winograd.h reads them; halves of sums are exact in double."""
+    cdef Py_ssize_t lane, column, row, pitch = taps * LANES
+    cdef const float *weight
+    cdef float *middle
+    cdef float *ends
+    for column in range(taps):
+        for lane in range(LANES):
+            weight = block + (CONSTANTS_FLOAT + column) * LANES + lane
+            middle = block + (CONSTANTS_FLOAT + taps * taps + column) * LANES + lane
+            ends = middle + (taps // 2 + 1) * pitch
+            middle[0] = <float> ((<double> weight[0] + weight[pitch] + weight[2 * pitch]) / 2)
+            middle[pitch] = <float> ((<double> weight[0] - weight[pitch] + weight[2 * pitch]) / 2)
+            ends[0], ends[pitch] = weight[0], -weight[2 * pitch]
+            for row in range(3, taps, 2):
+                weight += (3 if row == 3 else 2) * pitch
+                middle += (2 if row == 3 else 1) * pitch
+                ends += 2 * pitch
+                middle[0] = <float> (<double> weight[0] + weight[pitch])
+                ends[0], ends[pitch] = weight[0], -weight[pitch]
+
+
 cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
     cdef real *target
     cdef real *row
@@ -475,6 +514,9 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
             for lane in range(job.lanes):
                 channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
                 row[lane] = weights[tap * job.channels + channel] if 0 <= channel < job.channels else 0
+        if VECTOR_BYTES == 64:
+            if job.pairs != NULL:
+                pack_pairs_of_rows(<float *> target, problem.kernel_width)
         if job.spread:
             index[SPREAD_SOURCE * LANES] = <int> first
             index[SPREAD_SOURCE * LANES + 1] = index[SPREAD_INDEX * LANES + LANES - 1] + 1

@@ -81,7 +81,8 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
     ):
         return False
     wide[0] = problem[0]
-    wide.element, wide.batch, wide.distance, wide.sets = FLOAT32, 1, IN_CACHE, 0
+    # Which rows are pairs must not depend on where threads part.
+    wide.element, wide.batch, wide.distance, wide.sets, wide.algorithm = FLOAT32, 1, IN_CACHE, 0, DIRECT
     job.rows, job.columns = problem.out_height, problem.out_width
     job.mixed = True
     size_sections(job, problem, channels)

@@ -22,6 +22,12 @@ cdef enum:
     REALS
 
 
+# Of float32: products of weights as they are, or of their transforms, fewer, where a kernel has those (ADR 0019).
+cdef enum:
+    DIRECT
+    WINOGRAD
+
+
 # Where inputs and outputs of a call lie, if those of one call stay for the next: in the first two caches, beyond them, at the edge of the last one, in memory.
 cdef enum:
     IN_CACHE
@@ -58,6 +64,9 @@ cdef struct Problem:
     Py_ssize_t lead
     # Whether those of `x` and those of `out` do so after as many channels.
     bint agrees
+    # DIRECT or WINOGRAD.
+    int algorithm
+
     # IN_CACHE to IN_MEMORY. Decides on the order of work, not on results.
     int distance
     # Where that is in memory, shorter pixels are not fetched ahead, bytes: prefetchers follow them.

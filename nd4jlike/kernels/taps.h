@@ -46,8 +46,8 @@ struct Tile {
     Range upper, both, lower;
     /* Input rows from the first tap of the upper output row to that of the lower one. */
     int step;
-    /* Output rows, 1 or 2, and columns that are stored. */
-    int rows, stored;
+    /* Output rows, 1 or 2, and columns that are stored; of pairs of rows (winograd.h) an even number, and whether another one stores the first (1) or last (2). */
+    int rows, stored, cut;
     /* Taps in a row and stride. */
     int taps, stride;
     /* Input columns that are left out, a bit each. */

@@ -4,6 +4,7 @@
 #define ND4JLIKE_VARIANTS_H
 
 #include "taps.h"
+#include "winograd.h"
 
 /* Filters with variants for whole tiles. Others gain nothing, or lose where registers are few; those are too few for tall tiles that are not split. */
 #define WHOLE_TILES(taps, element) ((VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && (taps) <= 3)) && (taps) > 1 && element == FLOAT32)
@@ -270,6 +271,29 @@ IMAGE_TILE(image_7, 7)
 static const OneTile image_tiles[TILE_TAPS] = {
 #if VECTOR_BYTES == 64
     [3] = image_3, [5] = image_5, [7] = image_7,
+#endif
+};
+
+/* Pairs of rows by fewer products, by taps. */
+#define WINOGRAD_OF(taps) \
+    static void winograd_##taps(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        do { \
+            if (tile->new_rows && !FETCHED_BEFORE(count)) \
+                fetch_next(tile, x, y); \
+            winograd_tile(tile, block, x, y, lanes, taps); \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+#if VECTOR_BYTES == 64
+WINOGRAD_OF(5)
+WINOGRAD_OF(7)
+#endif
+static const OneTile winograd_tiles[TILE_TAPS] = {
+#if VECTOR_BYTES == 64
+    [5] = winograd_5, [7] = winograd_7,
 #endif
 };
 
