@@ -425,7 +425,8 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         followed = 0
     else:
         lent = problem[0]
-        lent.channel_room = LANES - job.channels
+        # The packed weights are those of spread inputs.
+        lent.channel_room, lent.algorithm = LANES - job.channels, DIRECT
         prepare_rows(&roomy, &lent)
         roomy.block_vectors = job.block_vectors
     limits[LOW] = splat_f32(problem.float_min)
