@@ -150,13 +150,16 @@ cdef struct Rows:
     bint lined
     # Channels in blocks: vectors of one, and bytes to the next; 0 vectors: no blocks.
     Py_ssize_t x_vectors, x_step, y_vectors, y_step
+    # Rows and columns have changed places, of an image of one column; no table has tiles of this width and step.
+    bint swapped, general
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
     # Whether all vectors have 8 lanes, of one input channel; whether the last 8 channels are, besides, a block of their own, for whole tiles.
     bint eights, ends
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
-    bint wide
+    # Whether tiles have 7 columns, and whole ones 2 rows of 2 each, which the first-level cache has room for.
+    bint wide, small
     # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
     # all tiles comes before the next part.
     bint tall, split, image, fetches, parted
@@ -308,24 +311,16 @@ cdef bint pairs_pay(const Rows *job, const Problem *problem) noexcept nogil:
     cdef Range rows = paired_rows(&job.down)
     cdef Py_ssize_t columns = divide_up(job.across.outputs, WIDE_TILE) * WIDE_TILE
     return (
-        problem.algorithm == WINOGRAD and problem.element == FLOAT32 and not job.spread
+        problem.algorithm == WINOGRAD and problem.element == FLOAT32 and not (job.spread or job.swapped or job.general)
         and job.down.taps == job.across.taps < TILE_TAPS and winograd_tiles[job.across.taps] != NULL
         and job.down.step == job.across.step == job.down.phases == job.across.phases == 1 and is_centred(&job.across)
         and rows.end - rows.begin >= WINOGRAD_ROWS and job.across.outputs >= WIDE_TILE and 10 * columns <= 11 * job.across.outputs
     )
 
 
-cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
-    """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1, double = problem.element == FLOAT64, general, crowded, parts, small = False
-    cdef Py_ssize_t run
+cdef void name_lines(Rows *job, const Problem *problem) noexcept nogil:
+    """Rows and columns, or columns and rows of an image of one column; whether the tables have tiles for them."""
     job.itemsize = item_bytes(problem.element)
-    job.lanes = LANES // 2 if double else LANES
-    job.channels = problem.channels * problem.multiplier
-    if (problem.channels > 1 and problem.x_strides[3] != 1) or (job.channels > 1 and problem.y_strides[3] != 1) or (double and not DOUBLES):
-        return False
-    if mixed_lanes(problem) or shares_sets(problem):
-        return False
     job.down = line_of(
         problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height,
         problem.x_strides[1], problem.y_strides[1], job.itemsize,
@@ -334,14 +329,22 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width,
         problem.x_strides[2], problem.y_strides[2], job.itemsize,
     )
-    if swapped:
+    job.swapped = problem.out_width == 1 and problem.kernel_width == 1
+    if job.swapped:
         job.down, job.across = job.across, job.down
-    general = (
+    # Of float64 there may be wide tiles alone.
+    job.general = (
         job.across.taps >= TILE_TAPS or job.across.step >= TILE_STRIDES
-        or tiles_table[problem.element][job.across.taps][job.across.step][double and not swapped and wide_pays(&job.across)][EDGES] == NULL
+        or tiles_table[problem.element][job.across.taps][job.across.step][
+            problem.element == FLOAT64 and not job.swapped and wide_pays(&job.across)][EDGES] == NULL
     )
-    if general and (general_tiles[problem.element][0][ANYWHERE] == NULL or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
-        return False
+
+
+cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
+    """Blocks of channels; whether vectors are filled well enough."""
+    cdef bint parts
+    job.lanes = LANES // 2 if problem.element == FLOAT64 else LANES
+    job.channels = problem.channels * problem.multiplier
     job.eights = (
         VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS
         and job.down.step == job.across.step < TILE_STRIDES and (VECTOR_BYTES == 32 or job.channels % LANES != 0)
@@ -366,13 +369,26 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
         # Few channels and no room: several columns fill a vector of a band.
         if job.spread and job.channels * FOLD_PAYS <= job.lanes and problem.out_width > 1:
             return False
-    if double and (job.spread or problem.x_block or problem.y_block):
-        return False
     job.ends = (
         VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
-        and not (job.spread or swapped or general or problem.lead or problem.x_block or problem.y_block)
+        and not (job.spread or job.swapped or job.general or problem.lead or problem.x_block or problem.y_block)
         and job.down.taps == job.across.taps and job.down.step == job.across.step and eight_ends[job.across.taps][job.across.step][0][0] != NULL
     )
+    job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
+    return True
+
+
+cdef bint has_tiles(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether there are tiles for this element type, these channels and this filter, and nothing else is faster."""
+    cdef bint blocked = problem.x_block or problem.y_block
+    if job.general and (general_tiles[problem.element][0][ANYWHERE] == NULL or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
+        return False
+    if blocked and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
+        return False
+    if problem.element == FLOAT64:
+        return not (job.spread or blocked)
+    if problem.element == FLOAT32:
+        return True
     if VECTOR_BYTES == 32:
         # Wide tiles of 5x5 have too few registers to widen bfloat16 and sum as well.
         if (
@@ -380,88 +396,88 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
             and job.across.outputs >= WIDE_TILE and problem.channels % LANES == 0 and not job.spread
         ):
             return False
-    # Others are better widened once (prepare_sections), or have to be.
-    if not (double or problem.element == FLOAT32) and (
-        problem.kernel_height * problem.kernel_width >= WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
-        and square_of_tiles(job, problem.element) == NULL if general
-        else job.spread and (
-            tiles_table[problem.element][job.across.taps][job.across.step][False][SPREAD] == NULL or (VECTOR_BYTES == 32 and problem.multiplier % LANES != 0))
-    ):
-        return False
-    if general and job.spread and problem.element != FLOAT32:
-        return False
-    if (problem.x_block or problem.y_block) and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
-        return False
-    # Of float64 there may be wide tiles alone.
-    crowded = not double and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES)
-    # Blocks of a pixel that are less than a line would fetch each line several times.
-    job.fetches = (
-        problem.distance == IN_MEMORY and not (0 <= job.across.x < problem.fetched_pixel) and job.lanes * job.itemsize >= LINE_BYTES and not job.spread
-        and job.down.phases == 1 and job.across.phases == 1
-    )
-    if VECTOR_BYTES == 32:
-        # Those of float32 are half a line: every other one fetches.
-        job.fetches = (
-            problem.distance == IN_MEMORY and problem.element == FLOAT32 and not (problem.x_block or problem.y_block or job.spread)
-            and job.down.phases == 1 and job.across.phases == 1
+    # Other halves are better widened once (prepare_sections), or have to be.
+    if job.general:
+        return not job.spread and (
+            problem.kernel_height * problem.kernel_width < WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
+            or square_of_tiles(job, problem.element) != NULL
         )
+    return not job.spread or (
+        tiles_table[problem.element][job.across.taps][job.across.step][False][SPREAD] != NULL and (VECTOR_BYTES != 32 or problem.multiplier % LANES == 0))
+
+
+cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether tiles of 2 columns, and more rows, suit the prefetchers of large images."""
     # By steps of 2 the run of two pixels is that of two and three; but 9 rows that share sets have no room in 8 ways.
-    run = SPLIT_BYTES
+    cdef Py_ssize_t run = SPLIT_BYTES
     if problem.element == FLOAT32 and job.across.step == 2 and job.across.taps == 3 and problem.sets > 0 and not problem.roomy:
         # Rows or columns of one place share all.
         if job.across.x and job.down.x % (problem.sets * lowest_bit(job.across.x)):
             run = SPLIT_BYTES // 2
-    job.split = (
-        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
-        and not (job.spread or swapped or general or double or job.fetches)
-    )
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
     if VECTOR_BYTES == 64 and problem.stride_width == 1 and job.down.taps > 1 and problem.sets > 0 and (
         problem.sets <= 2 if problem.roomy else problem.sets <= 4 or job.across.outputs < 2 * LARGE
     ):
-        job.split = False
-    job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
-    if VECTOR_BYTES > 16:
-        small = has_small_tiles(job, problem)
-        if small:
-            job.split, job.line = False, &small_tiles[3][2][0]
-    if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
-        job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
-    job.wide = (
-        not (job.spread or swapped or general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
-        and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
+        return False
+    return (
+        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
+        and not (job.spread or job.swapped or job.general or problem.element == FLOAT64 or job.fetches)
     )
-    job.single = job.line != NULL and job.down.taps == 1 and not job.split
-    job.columns = WIDE_TILE if job.wide else GENERAL_TILE if job.single or (general and job.across.step == 1) else NARROW_TILE
-    job.pixel = (
-        general and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or swapped)
-        and job.across.taps < TILE_TAPS and pixel_tiles[problem.element][job.across.taps][INSIDE] != NULL
-        and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
-        and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
-    )
-    # Nor do tiles find what they share in the first-level cache where all of it falls into two sets, or one of more ways.
+
+
+cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether an output after another is faster: no inputs are shared, or they are not found again in the first-level cache, where all of it falls into two
+    sets, or one of more ways."""
     if (
         (problem.sets == 2 or (problem.sets == 1 and problem.roomy)) and problem.element == FLOAT32 and job.down.step == job.across.step == 2
         and job.down.taps == job.across.taps == 3
     ):
-        job.pixel = not (job.spread or swapped or problem.x_block or problem.y_block)
+        return not (job.spread or job.swapped or problem.x_block or problem.y_block)
+    return (
+        job.general and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or job.swapped)
+        and job.across.taps < TILE_TAPS and pixel_tiles[problem.element][job.across.taps][INSIDE] != NULL
+        and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
+        and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
+    )
+
+
+cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
+    """Rows and columns of a tile, and which table they are from."""
+    cdef bint crowded = (
+        problem.element != FLOAT64 and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES))
+    job.small = False
+    job.split = splits_pay(job, problem)
+    job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
+    if VECTOR_BYTES > 16:
+        job.small = has_small_tiles(job, problem)
+        if job.small:
+            job.split, job.line = False, &small_tiles[3][2][0]
+    if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
+        job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
+    job.wide = (
+        not (job.spread or job.swapped or job.general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
+        and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
+    )
+    job.pixel = pixels_pay(job, problem)
     job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
         job.pixel, job.wide = False, True
-        job.columns = WIDE_TILE
+    job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
     if job.pixel:
-        job.single, job.columns, job.tiles = True, 1, &pixel_tiles[problem.element][job.across.taps][0]
-    elif general or job.single:
+        job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]
+    elif job.general or job.single:
+        job.columns = GENERAL_TILE if job.single or job.across.step == 1 else NARROW_TILE
         job.tiles = &general_tiles[problem.element][job.across.step > 1][0]
     else:
+        job.columns = WIDE_TILE if job.wide else NARROW_TILE
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
     job.tall = job.split or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
     )
     job.narrows = (
-        problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or general or swapped or job.fetches)
-        and (job.line == NULL or small)
+        problem.element == FLOAT32 and not (job.spread or job.wide or job.split or job.single or job.general or job.swapped or job.fetches)
+        and (job.line == NULL or job.small)
         and job.down.taps == job.across.taps and job.down.step == job.across.step
         and (small_tiles[job.across.taps][job.across.step][INSIDE] != NULL or (VECTOR_BYTES > 16 and job.tall))
     )
@@ -474,30 +490,58 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.beside = (
         VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.distance >= BEYOND_SECOND_LEVEL and problem.stride_height == problem.stride_width == 1
         and job.across.phases > 1 and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE and job.down.taps == job.across.taps == 3
-        and not (job.spread or swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
+        and not (job.spread or job.swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
+    job.pairs = NULL
+    if VECTOR_BYTES == 64:
+        if pairs_pay(job, problem):
+            job.pairs = winograd_tiles[job.across.taps]
+            job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
+            job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
+            job.tall = job.narrows = job.halves = job.image = job.ends = False
+
+
+cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether tiles fetch what the next ones add: from memory, in more streams than prefetchers follow."""
+    if problem.distance != IN_MEMORY or job.spread or job.down.phases > 1 or job.across.phases > 1:
+        return False
+    if VECTOR_BYTES == 32:
+        # Those of float32 are half a line: every other one fetches.
+        return problem.element == FLOAT32 and not (problem.x_block or problem.y_block)
+    # Blocks of a pixel that are less than a line would fetch each line several times.
+    return not (0 <= job.across.x < problem.fetched_pixel) and job.lanes * job.itemsize >= LINE_BYTES
+
+
+cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
+    """Whether all channels of a tile come before the next tile."""
+    cdef bint parts
     job.rows_stay = (
         VECTOR_BYTES == 64 and problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and ROWS_STAY // 2 < job.across.extent <= ROWS_STAY
         and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2
     )
     parts = problem.distance == BEYOND_SECOND_LEVEL and (
-        problem.roomy or job.rows_stay or (small and job.across.x > PARTED_SPLIT_BYTES)
+        problem.roomy or job.rows_stay or (job.small and job.across.x > PARTED_SPLIT_BYTES)
     ) and job.across.x >= (PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_BYTES)
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (
             TOGETHER_FEW if problem.roomy and problem.sets != 2 else TOGETHER_PRODUCTS)
     )
-    job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
-    job.pairs = NULL
-    if VECTOR_BYTES == 64:
-        if not (swapped or general) and pairs_pay(job, problem):
-            job.pairs = winograd_tiles[job.across.taps]
-            job.wide, job.columns = True, WIDE_TILE
-            job.tiles = &tiles_table[FLOAT32][job.across.taps][1][True][0]
-            job.tall = job.narrows = job.halves = job.image = job.ends = False
-            job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
+
+
+cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
+    """Plan a call; whether a problem is computed here. Depends on nothing but what packing may depend on."""
+    if (problem.channels > 1 and problem.x_strides[3] != 1) or (problem.channels * problem.multiplier > 1 and problem.y_strides[3] != 1):
+        return False
+    if (problem.element == FLOAT64 and not DOUBLES) or mixed_lanes(problem) or shares_sets(problem):
+        return False
+    name_lines(job, problem)
+    if not cut_channels(job, problem) or not has_tiles(job, problem):
+        return False
+    job.fetches = fetching_pays(job, problem)
+    choose_tiles(job, problem)
+    choose_order(job, problem)
     return True
 
 

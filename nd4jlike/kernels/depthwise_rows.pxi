@@ -414,12 +414,11 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
     cdef vf32 limits[2]
     cdef const vf32 *clamp = limits if problem.float_min > -INFINITY or problem.float_max < INFINITY else NULL
     cdef Py_ssize_t image, row, rows, followed = 0
-    cdef bint swapped = problem.out_width == 1 and problem.kernel_width == 1
     cdef Rows roomy
     cdef Problem lent
     cdef const Rows *one
     # Behind the pixels of all rows but the last one lies memory of this image: whole vectors may be read there, if not written.
-    if job.spread and problem.multiplier == 1 and not swapped and problem.x_strides[1] >= LANES - job.channels:
+    if job.spread and problem.multiplier == 1 and not job.swapped and problem.x_strides[1] >= LANES - job.channels:
         followed = followed_rows(&job.down)
     if followed * problem.out_width < (FOLLOWED_BY_MASKS if VECTOR_BYTES == 64 else FOLLOWED):
         followed = 0
@@ -442,7 +441,7 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         if row < followed:
             rows = min(rows, followed - row)
             one = &roomy
-        if swapped:
+        if job.swapped:
             run_image(
                 job, clamp, blocks, x + image * problem.x_strides[0] * job.itemsize, y + image * problem.y_strides[0] * job.itemsize,
                 0, 1, row, row + rows,
