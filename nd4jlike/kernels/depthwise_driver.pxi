@@ -447,13 +447,15 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
             2 * problem.out_width <= LANES and not (4 * problem.out_width > LANES and has_narrow_strips(problem)))
     if not in_planes(problem):
         return True
+    if by_lines(problem):
+        return False
     if in_strips(problem):
         if VECTOR_BYTES == 64:
             # Rows of few outputs leave most lanes of a plane idle. Of rows of one vector several filters for a channel move more than they gain.
             return (
                 problem.multiplier == 1 and problem.channels >= NARROW_CHANNELS and problem.out_width + problem.stride_width <= problem.kernel_width + 2
             ) or (
-                problem.kernel_width == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
+                min(problem.kernel_height, problem.kernel_width) == STRIP_TAPS and problem.width <= TURNED_COLUMNS and not is_turned(problem)
                 and (problem.multiplier == 1 or problem.out_width > LANES)
             )
         return (problem.kernel_width > 3 or problem.stride_width == 1) and (problem.channels % LANES == 0 or problem.channels >= MANY_CHANNELS)

@@ -24,9 +24,16 @@ cdef extern from "planes.h" nogil:
         const float *blocks
         Py_ssize_t block_vectors, step
     ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
-    PlaneStrips plane_strips[4][8][3][7]
-    PlaneStrips mixed_strips[4][8][4]
+    const PlaneStrips plane_strips[4][8][3][7]
+    const PlaneStrips line_strips[2][8][7]
+    const PlaneStrips mixed_strips[4][8][4]
+    const PlaneStrips mixed_columns[8][4]
     const PlaneStrips doubled_strips[4]
+    ctypedef struct PlaneLine:
+        Py_ssize_t first, taps, tap, pad, dilation, width, lanes
+    ctypedef void (*OneLine)(
+        const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    const OneLine line_kernels[2]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -60,6 +67,9 @@ cdef enum:
     NEAR_ROWS = 9
     # Of one that are computed by twos though one has none beside it, at least.
     DOUBLED_VECTORS = 7
+    # Columns from which on rows are computed one by one where a filter has one row or column; those for each tap that pay for edges.
+    LINE_COLUMNS = 64
+    EDGE_COLUMNS = 8
     # Of planes that are turned.
     TURNED_PIXELS = 256
     # Of float32 that halves become at a time, with the outputs. With fewer rows of a plane than these, most are rows around.
@@ -79,18 +89,26 @@ cdef struct Pieces:
     vi32 masks[MASKED_PIECES * PLANE_TAPS * PLANE_STRIDES]
 
 
+cdef inline bint is_line(const Problem *problem) noexcept nogil:
+    """Whether float32 is filtered by one row or column, without a step along rows, which are some vectors, of a plane or of pixels of few channels."""
+    return (
+        line_kernels[0] != NULL and problem.element == FLOAT32 and problem.stride_width == 1 and min(problem.kernel_height, problem.kernel_width) == 1
+        and problem.out_width * problem.channels >= LINE_COLUMNS
+    )
+
+
 cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     """Lanes of the whole pixels of a vector, where rows of pixels of a few channels are computed as planes are; else 0."""
     cdef Py_ssize_t channels = problem.channels, step = channels * problem.stride_width, pixels = LANES // channels if channels else 0, most
     if not (
-        mixed_tiles[problem.element] != NULL and problem.multiplier == 1 and problem.out_width > 1 and problem.kernel_width <= PLANE_TAPS
+        mixed_tiles[problem.element] != NULL and problem.multiplier == 1 and problem.out_width > 1 and (problem.kernel_width <= PLANE_TAPS or is_line(problem))
         and (channels == 1 or problem.x_strides[3] == problem.y_strides[3] == 1) and problem.x_strides[2] == problem.y_strides[2] == channels
         and not (problem.x_block or problem.y_block)
     ):
         return 0
     if problem.stride_width == 1:
         # Bands hold few channels of halves as densely as tiles do.
-        most = MIXED_STRIP_CHANNELS if has_mixed_strips(problem) else MIXED_CHANNELS if problem.element == FLOAT32 else 0
+        most = MIXED_STRIP_CHANNELS if has_mixed_strips(problem) or is_line(problem) else MIXED_CHANNELS if problem.element == FLOAT32 else 0
         return pixels * channels if 1 < channels <= most else 0
     if channels > PICKED_CHANNELS or step + channels > 2 * LANES or (channels == 1 and problem.stride_width <= PLANE_STRIDES):
         return 0
@@ -99,10 +117,21 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     return pixels * channels if pixels > 2 or (pixels == 2 and channels * FOLD_PAYS <= LANES) else 0
 
 
-cdef bint has_mixed_strips(const Problem *problem) noexcept nogil:
-    """Of problems with mixed lanes, those by square filters that are common, at step 1."""
-    cdef Py_ssize_t taps = problem.kernel_width
-    return problem.stride_width == problem.stride_height == 1 and problem.kernel_height == taps <= STRIP_TAPS and mixed_strips[problem.element][taps][0] != NULL
+cdef inline const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept nogil:
+    """Of pixels that share a vector, at step 1, the strips of a filter, the first of them NULL where there are none: square ones, and float32 by one column."""
+    cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width
+    if high > STRIP_TAPS or problem.stride_width != 1 or problem.stride_height != 1 or taps not in (1, high):
+        return &mixed_strips[problem.element][0][0]
+    return &mixed_columns[high][0] if taps < high and problem.element == FLOAT32 else &mixed_strips[problem.element][taps][0]
+
+
+cdef inline bint has_mixed_strips(const Problem *problem) noexcept nogil:
+    return mixed_strips_of(problem)[0] != NULL
+
+
+cdef inline bint has_mixed_lines(const Problem *problem) noexcept nogil:
+    """The same row by row; of long columns tiles of the longest vectors, which load each input once for two rows, are faster."""
+    return is_line(problem) and (VECTOR_BYTES == 32 or problem.kernel_height <= PLANE_TAPS)
 
 
 cdef Problem as_one_plane(const Problem *problem) noexcept nogil:
@@ -124,6 +153,14 @@ cdef bint has_small_stage(const Problem *problem) noexcept nogil:
     return rows * columns * steps * 4 <= LARGEST_STAGE
 
 
+cdef bint by_lines(const Problem *problem) noexcept nogil:
+    """Of such filters on planes, those of rows of some vectors: along a row many, as vectors at the edges have masks, where pixels are the other way."""
+    return is_line(problem) and problem.out_width >= LINE_COLUMNS and not in_strips(problem) and (
+        problem.kernel_width == 1 or problem.width > TURNED_COLUMNS or problem.channels < PIXEL_CHANNELS
+        or (VECTOR_BYTES == 32 and EDGE_COLUMNS * (problem.kernel_width - 1) <= problem.out_width)
+    )
+
+
 cdef bint in_planes(const Problem *problem) noexcept nogil:
     cdef Problem row
     if mixed_lanes(problem):
@@ -135,27 +172,38 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
     return (
         problem.element != FLOAT64
         and (problem.x_strides[2] == 1 or problem.width == 1) and (problem.y_strides[2] == 1 or problem.out_width == 1)
-        and problem.kernel_width <= STAGED_TAPS and (in_strips(problem) or is_column(problem) or by_rows(problem) or has_small_stage(problem))
+        and (by_lines(problem) or (
+            problem.kernel_width <= STAGED_TAPS and (in_strips(problem) or is_column(problem) or by_rows(problem) or has_small_stage(problem))))
     )
 
 
+cdef inline const PlaneStrips *strips_of(const Problem *problem, int element) noexcept nogil:
+    """The strips of a filter, the first of them NULL where there are none: square ones, and lines of float32 without a step."""
+    cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width, stride = problem.stride_width
+    if max(high, taps) > STRIP_TAPS or stride > PLANE_STRIDES or problem.stride_height != stride or (high != taps and min(high, taps) > 1):
+        return &plane_strips[element][0][0][0]
+    if high == taps:
+        return &plane_strips[element][taps][stride][0]
+    return &line_strips[taps == 1][max(high, taps)][0] if element == FLOAT32 and stride == 1 else &plane_strips[element][0][0][0]
+
+
 cdef bint in_strips(const Problem *problem) noexcept nogil:
-    """Square filters that are common, with a dilation or a stride, and images that are not wide, or have strips of several vectors."""
+    """Filters that are common, with a dilation or a stride, and images that are not wide, or have strips of several vectors."""
+    cdef const PlaneStrips *strips
+    if problem.element == FLOAT64 or mixed_lanes(problem):
+        return False
+    strips = strips_of(problem, FLOAT32)
     return (
-        problem.element != FLOAT64 and not mixed_lanes(problem) and problem.kernel_height == problem.kernel_width and problem.kernel_width <= STRIP_TAPS
-        and problem.stride_height == problem.stride_width and problem.stride_width <= PLANE_STRIDES
-        and plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][0] != NULL
-        and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
+        strips[0] != NULL and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
         and (
-            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][1] != NULL
-            or (problem.dilation_width == 1 and plane_strips[FLOAT32][problem.kernel_width][problem.stride_width][SHIFTED_STRIPS] != NULL)
+            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or strips[1] != NULL or (problem.dilation_width == 1 and strips[SHIFTED_STRIPS] != NULL)
         )
     )
 
 
 cdef inline bint has_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those whose elements are read as they are; others are widened."""
-    return plane_strips[problem.element][problem.kernel_width][problem.stride_width][0] != NULL
+    return strips_of(problem, problem.element)[0] != NULL
 
 
 cdef inline Py_ssize_t whole_rows_of(const Problem *problem) noexcept nogil:
@@ -167,7 +215,7 @@ cdef inline bint has_narrow_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those of which a register holds rows of two planes."""
     return (
         2 * problem.width <= whole_rows_of(problem) and 2 * problem.out_width <= LANES
-        and plane_strips[problem.element][problem.kernel_width][problem.stride_width][NARROW_STRIPS] != NULL
+        and strips_of(problem, problem.element)[NARROW_STRIPS] != NULL
     )
 
 
@@ -331,6 +379,58 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
         column = next_column
 
 
+cdef void run_row_by_row(const Problem *given, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end of batch*out_height of a filter of one row or column; weights are packed as for bands."""
+    cdef Problem flat = given[0]
+    cdef const Problem *problem = &flat
+    cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
+    cdef Py_ssize_t mixed = mixed_lanes(given), column, chunk, image, first, rows, row, position, plane, pitch
+    cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
+    cdef const float *weights
+    cdef const char *from_plane
+    cdef char *to_plane
+    cdef OneLine one = line_kernels[mixed > 0]
+    cdef PlaneLine line
+    cdef vf32 limits[2]
+    if mixed:
+        flat = as_one_plane(given)
+    limits[LOW] = splat_f32(problem.float_min)
+    limits[HIGH] = splat_f32(problem.float_max)
+    line.lanes = mixed if mixed else LANES
+    line.pad, line.dilation, line.width = problem.pad_left, problem.dilation_width if problem.kernel_width > 1 else 0, problem.width
+    pitch = problem.x_strides[1] * 4
+    chunk = problem.out_width
+    if problem.kernel_width == 1:
+        # Rows that outputs share stay in a second-level cache; shorter runs suit no prefetcher.
+        chunk = max(1, SHARED_BYTES // 3 // (4 * LANES * problem.kernel_height)) * line.lanes
+    while begin < end:
+        image = begin // problem.out_height
+        first = begin % problem.out_height
+        rows = min(problem.out_height - first, end - begin)
+        for plane in range(problem.channels * problem.multiplier):
+            weights = blocks + plane // LANES * block_vectors * LANES + plane % LANES
+            from_plane = x + (image * problem.x_strides[0] + plane // problem.multiplier * problem.x_strides[3]) * 4
+            to_plane = y + (image * problem.y_strides[0] + plane * problem.y_strides[3]) * 4
+            column = 0
+            while column < problem.out_width:
+                for row in range(first, first + rows):
+                    position = row * problem.stride_height - problem.pad_top
+                    line.first, line.taps, line.tap = 0, problem.kernel_width, line.dilation * 4
+                    if problem.kernel_width == 1:
+                        line.first = min(problem.kernel_height, max(0, divide_up(-position, problem.dilation_height)))
+                        line.taps = max(0, min(problem.kernel_height, divide_up(problem.height - position, problem.dilation_height)) - line.first)
+                        line.tap = problem.dilation_height * pitch
+                        position += line.first * problem.dilation_height
+                    elif not 0 <= position < problem.height:
+                        line.taps = 0
+                    one(
+                        &line, limits, weights, from_plane + position * pitch, to_plane + row * problem.y_strides[1] * 4, column,
+                        min(column + chunk, problem.out_width),
+                    )
+                column += chunk
+        begin += rows
+
+
 cdef inline void place_picked(const Problem *problem, const int lanes, vi32 *masks, vi32 *index) noexcept nogil:
     """Planes of so many lanes of a vector: for each tap, the lanes that take a column inside the image, and where it is in the two registers, or in the one."""
     cdef Py_ssize_t tap, lane, column, source
@@ -359,7 +459,7 @@ cdef void run_strips(
     cdef Py_ssize_t together, chunk
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef Py_ssize_t lanes = mixed if mixed else LANES
-    cdef const PlaneStrips *strips = plane_strips[problem.element][problem.kernel_width][problem.stride_width]
+    cdef const PlaneStrips *strips = strips_of(problem, problem.element)
     cdef bint narrow = not mixed and has_narrow_strips(problem)
     cdef bint picked = narrow or (
         not mixed and problem.width <= whole_rows_of(problem) and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
@@ -385,7 +485,7 @@ cdef void run_strips(
     cdef Pieces pieces
     cdef PlaneStrip strip
     if mixed:
-        strips = mixed_strips[problem.element][problem.kernel_width]
+        strips = mixed_strips_of(problem)
     if doubled:
         strips, lanes = &doubled_strips[0], 2 * LANES
     limits[LOW] = splat_f32(problem.float_min)
@@ -475,10 +575,12 @@ cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const ch
 
 
 cdef void run_mixed(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """The same of pixels that share a vector, in strips or in tiles."""
+    """The same of pixels that share a vector, in strips, row by row or in tiles."""
     cdef Problem flat = as_one_plane(problem)
     if has_mixed_strips(problem):
         run_strips(&flat, 0, 0, x, y, begin, end, mixed_lanes(problem))
+    elif has_mixed_lines(problem):
+        run_row_by_row(problem, x, y, begin, end)
     else:
         run_planes(problem, x, y, begin, end)
 

@@ -219,6 +219,7 @@ cdef enum:
     BY_STRIPS
     BY_WIDENED_STRIPS
     BY_STAGES
+    BY_LINES
     AS_ROWS
 
 
@@ -227,7 +228,9 @@ cdef int plane_kernel(const Problem *problem) noexcept nogil:
     if is_column(problem):
         return AS_ROWS
     if mixed_lanes(problem):
-        return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_TILES
+        return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_LINES if has_mixed_lines(problem) else BY_TILES
+    if by_lines(problem):
+        return BY_LINES
     if in_strips(problem):
         return BY_STRIPS if has_strips(problem) else BY_WIDENED_STRIPS
     return BY_TILES if by_rows(problem) else BY_STAGES
@@ -237,6 +240,8 @@ cdef void run_in_planes(const Problem *problem, const char *x, char *y, char *sc
     cdef int kernel = plane_kernel(problem)
     if kernel == BY_TILES:
         run_planes(problem, x, y, begin, end)
+    elif kernel == BY_LINES:
+        run_row_by_row(problem, x, y, begin, end)
     elif kernel == BY_MIXED_STRIPS:
         run_mixed(problem, x, y, begin, end)
     elif kernel == BY_STRIPS:
@@ -270,6 +275,8 @@ cdef const char *kernel_planes(const Problem *problem) noexcept nogil:
         return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
     if kernel == BY_MIXED_STRIPS:
         return b"in place, pixels side by side in a vector, from top to bottom"
+    if kernel == BY_LINES:
+        return b"in place, pixels side by side in a vector, row by row" if mixed_lanes(problem) else b"in place, plane by plane, row by row"
     if kernel == BY_WIDENED_STRIPS:
         return b"plane by plane, widened to float32"
     if kernel == BY_TILES:

@@ -15,6 +15,8 @@ WORD vi32 lanes_between(ptrdiff_t begin, ptrdiff_t end)
     return (vi32)(lane >= first) & (vi32)(lane < last);
 }
 
+WORD ptrdiff_t least_of(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
 /* A weight in all lanes; where pixels share a vector (`mixed`) each lane has its own. */
 WORD vf32 plane_weight(const float *weight, const int mixed) { return mixed ? *(const vf32 *)weight : splat_f32(*weight); }
 
@@ -175,6 +177,90 @@ static const PlaneTile mixed_tiles[4] = {
 /* Taps in a row of a strip, and vectors side by side, at most. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
+/* A row of outputs of a filter of one row or of one column, any number of taps. Columns count from the first output, or those of the image. */
+typedef struct {
+    /* The first that is inside, and how many; bytes from the input of one to that of the next. */
+    ptrdiff_t first, taps, tap;
+    /* Columns outside before the first window, from tap to tap, and of the image; columns of a vector. */
+    ptrdiff_t pad, dilation, width, lanes;
+} PlaneLine;
+
+#if VECTOR_BYTES > 16
+/* `count` vectors inside the image. */
+WORD void line_of(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, const int count, const int mixed)
+{
+    const ptrdiff_t next = line->lanes * 4;
+    vf32 sums[STRIPS_ACROSS];
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+        sums[i] = plane_weight(weights, mixed);
+    weights += line->first * LANES;
+#pragma GCC unroll 1
+    for (ptrdiff_t tap = 0; tap < line->taps; tap++, x += line->tap) {
+        const vf32 weight = plane_weight(weights += LANES, mixed);
+#pragma GCC unroll 4
+        for (int i = 0; i < count; i++)
+            sums[i] += *(const vf32 *)(x + i * next) * weight;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+        *(vf32 *)(y + i * next) = at_most_f32(at_least_f32(sums[i], limits[0]), limits[1]);
+}
+
+/* Outputs begin to end; `x` and `y` are at column 0. Vectors are stored whole where others follow, which store the lanes that they share again. */
+WORD void line_from(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end, const int mixed)
+{
+    const ptrdiff_t lanes = line->lanes, reach = (line->taps - 1) * line->dilation + LANES;
+    while (begin < end) {
+        const ptrdiff_t source = begin - line->pad;
+        ptrdiff_t inside = source < 0 ? 0 : least_of(line->width - source - reach, end - begin - LANES);
+        if (source >= 0 && inside >= (STRIPS_ACROSS - 1) * lanes) {
+            line_of(line, limits, weights, x + source * 4, y + begin * 4, STRIPS_ACROSS, mixed);
+            begin += STRIPS_ACROSS * lanes;
+        } else if (source >= 0 && inside >= 0) {
+            line_of(line, limits, weights, x + source * 4, y + begin * 4, 1, mixed);
+            begin += lanes;
+        } else {
+            const ptrdiff_t count = least_of(lanes, end - begin);
+            vf32 sum = plane_weight(weights, mixed);
+            for (ptrdiff_t tap = 0; tap < line->taps; tap++) {
+                const ptrdiff_t at = source + tap * line->dilation;
+                sum += load_between_f32((const float *)(x + source * 4 + tap * line->tap), -at, least_of(count, line->width - at))
+                    * plane_weight(weights + (1 + line->first + tap) * LANES, mixed);
+            }
+            sum = at_most_f32(at_least_f32(sum, limits[0]), limits[1]);
+            if (VECTOR_BYTES == 32 && count == LANES)
+                *(vf32 *)(y + begin * 4) = sum;
+            else
+                store_first_f32((float *)(y + begin * 4), sum, count);
+            begin += lanes;
+        }
+    }
+}
+static __attribute__((noinline)) void plane_line(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end)
+{
+    line_from(line, limits, weights, x, y, begin, end, 0);
+}
+static __attribute__((noinline)) void mixed_line(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end)
+{
+    line_from(line, limits, weights, x, y, begin, end, 1);
+}
+#endif
+
+typedef void (*OneLine)(const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end);
+
+/* Of planes, and of pixels that share a vector. */
+static const OneLine line_kernels[2] = {
+#if VECTOR_BYTES > 16
+    plane_line, mixed_line,
+#endif
+};
+
+
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
  * the halves of a vector (NARROW), or of one plane; vectors side by side, and their neighbours, are in registers, and shifted. MIXED: it loads them, of pixels that share a vector. DOUBLED: of
  * bfloat16, two vectors are every second column of twice as many, whose halves are two in a lane. */
@@ -279,11 +365,11 @@ WORD void fetch_run(const char *from, const int bytes, const int write)
 /* `across` vectors side by side of each of `planes` planes, or pairs of narrow ones, at a time: sums that do not wait for each other. Each input row is
  * loaded once, for all rows of outputs that it reaches. */
 WORD void strip_of(
-    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int taps, const int stride, const int across,
-    const int planes, const int how, const int element)
+    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int high, const int taps, const int stride,
+    const int across, const int planes, const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    const int kept = (taps - 1) / stride + 1, hold = how == NARROW || (taps == 3 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
+    const int kept = (high - 1) / stride + 1, hold = how == NARROW || (high * taps <= 9 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED ? taps * stride : taps;
     const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
@@ -303,7 +389,7 @@ WORD void strip_of(
     }
     ptrdiff_t plane = strip->first_plane;
     do {
-        ptrdiff_t out = strip->begin - (kept - 1), row = out * stride - strip->pad + taps - stride;
+        ptrdiff_t out = strip->begin - (kept - 1), row = out * stride - strip->pad + high - stride;
         const float *weights[4];
         const char *from[4];
         char *to[4];
@@ -321,7 +407,7 @@ WORD void strip_of(
             bias[p] = strip_weight(weights[p * each], weights[p * each + each - 1], 0, how);
             if (hold)
 #pragma GCC unroll 32
-                for (int i = 0; i < taps * taps; i++)
+                for (int i = 0; i < high * taps; i++)
                     held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, how);
         }
 #pragma GCC unroll 4
@@ -368,8 +454,8 @@ WORD void strip_of(
                                     pairs[v], strip->width, index, from[v / across * each] + v % across * stride * next,
                                     from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how, element);
 #pragma GCC unroll 8
-                        for (int k = 0; taps - stride + i >= k * stride; k++) {
-                            const int place = (taps - stride + i - k * stride) * taps + tap;
+                        for (int k = 0; high - stride + i >= k * stride; k++) {
+                            const int place = (high - stride + i - k * stride) * taps + tap;
 #pragma GCC unroll 4
                             for (int v = first; v < first + vectors / turns; v++)
                                 sums[v][k] += value[v] * (hold ? held[v / across][place] : plane_weight(weights[v / across] + (1 + place) * LANES, how == MIXED));
@@ -440,13 +526,14 @@ WORD void strip_of(
 #define ELEMENT_f32 FLOAT32
 #define ELEMENT_f16 FLOAT16
 #define ELEMENT_bf16 BFLOAT16
-#define STRIPS(name, type, taps, stride, across, planes, how) \
+#define STRIPS(name, type, taps, stride, across, planes, how) STRIPS_OF(name, type, taps, taps, stride, across, planes, how)
+#define STRIPS_OF(name, type, high, taps, stride, across, planes, how) \
     static __attribute__((noinline)) void name##_##type(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
         if (VECTOR_BYTES == 32 && stride == 1 && strip->dilation == 1) \
-            strip_of(strip, limits, x, y, 1, taps, stride, across, planes, how, ELEMENT_##type); \
+            strip_of(strip, limits, x, y, 1, high, taps, stride, across, planes, how, ELEMENT_##type); \
         else \
-            strip_of(strip, limits, x, y, strip->dilation, taps, stride, across, planes, how, ELEMENT_##type); \
+            strip_of(strip, limits, x, y, strip->dilation, high, taps, stride, across, planes, how, ELEMENT_##type); \
     }
 #if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
 #define STRIPS_OF_3(type, stride) \
@@ -456,6 +543,24 @@ WORD void strip_of(
 #define WIDER_STRIPS(taps, stride) \
     STRIPS(strips_##taps##_##stride, f32, taps, stride, 1, 2, LOADED) STRIPS(picked_strips_##taps##_##stride, f32, taps, stride, 1, 2, PICKED)
 #define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride##_f32, [PICKED_STRIPS] = picked_strips_##taps##_##stride##_f32
+#define EVEN_STRIPS(taps) \
+    STRIPS(strips_##taps##_2, f32, taps, 2, 1, 2, LOADED) STRIPS(narrow_strips_##taps##_2, f32, taps, 2, 1, 2, NARROW) \
+    STRIPS(picked_strips_##taps##_2, f32, taps, 2, 1, 2, PICKED)
+#define TABLE_OF_EVEN(taps) \
+    [taps] = {[2] = {strips_##taps##_2_f32, [NARROW_STRIPS] = narrow_strips_##taps##_2_f32, [PICKED_STRIPS] = picked_strips_##taps##_2_f32}}
+#define LINE_STRIPS(taps) \
+    STRIPS_OF(row_strips_##taps, f32, 1, taps, 1, 1, 2, LOADED) STRIPS_OF(picked_row_strips_##taps, f32, 1, taps, 1, 1, 2, PICKED) \
+    STRIPS_OF(shifted_row_strips_##taps, f32, 1, taps, 1, SHIFTED_ACROSS, 1, SHIFTED) \
+    STRIPS_OF(column_strips_##taps, f32, taps, 1, 1, 1, 2, LOADED) STRIPS_OF(column_strips_##taps##_2, f32, taps, 1, 1, 2, 1, LOADED) \
+    STRIPS_OF(mixed_columns_##taps, f32, taps, 1, 1, 1, 1, MIXED) STRIPS_OF(mixed_columns_##taps##_2, f32, taps, 1, 1, 2, 1, MIXED)
+#define ROW_STRIPS(taps) \
+    [taps] = {row_strips_##taps##_f32, [PICKED_STRIPS] = picked_row_strips_##taps##_f32, [SHIFTED_STRIPS] = shifted_row_strips_##taps##_f32}
+#define COLUMN_STRIPS(taps) [taps] = {column_strips_##taps##_f32, column_strips_##taps##_2_f32}
+#define MIXED_COLUMNS(taps) [taps] = {mixed_columns_##taps##_f32, mixed_columns_##taps##_2_f32}
+EVEN_STRIPS(4)
+LINE_STRIPS(3)
+LINE_STRIPS(5)
+LINE_STRIPS(7)
 STRIPS(narrow_strips_3_1, f32, 3, 1, 1, 2, NARROW)
 STRIPS(narrow_strips_3_2, f32, 3, 2, 1, 2, NARROW)
 STRIPS(picked_strips_3_2, f32, 3, 2, 1, 2, PICKED)
@@ -489,6 +594,8 @@ MIXED_STRIPS(bf16)
 #define TABLE_OF_3(type, stride) strips_3_##stride##_##type
 #define WIDER_STRIPS(taps, stride) STRIPS(strips_##taps##_##stride, f32, taps, stride, 1, 2, LOADED)
 #define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride##_f32
+#define EVEN_STRIPS(taps) STRIPS(strips_##taps##_2, f32, taps, 2, 1, 2, LOADED)
+#define TABLE_OF_EVEN(taps) [taps] = {[2] = {strips_##taps##_2_f32}}
 #define narrow_strips_3_1_f32 NULL
 #define narrow_strips_3_2_f32 NULL
 #define picked_strips_3_2_f32 NULL
@@ -506,12 +613,17 @@ STRIPS_OF_3(f32, 2)
 WIDER_STRIPS(5, 1)
 WIDER_STRIPS(5, 2)
 WIDER_STRIPS(7, 1)
+EVEN_STRIPS(2)
 MIXED_STRIPS(f32)
 #endif
 /* By element, taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
 static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
 #if VECTOR_BYTES > 16  /* masks that cost little */
     [FLOAT32] = {
+        TABLE_OF_EVEN(2),
+#if VECTOR_BYTES == 64
+        TABLE_OF_EVEN(4),
+#endif
         [3] = {
             [1] = {TABLE_OF_3(f32, 1), [NARROW_STRIPS] = narrow_strips_3_1_f32},
             [2] = {TABLE_OF_3(f32, 2), [NARROW_STRIPS] = narrow_strips_3_2_f32, [PICKED_STRIPS] = picked_strips_3_2_f32}},
@@ -523,6 +635,13 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
 #if VECTOR_BYTES == 64
     [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
     [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2), [NARROW_STRIPS] = narrow_strips_3_2_bf16}}},
+#endif
+};
+
+/* float32 by filters of one row, and of one column, at step 1: by taps, and vectors side by side, less one. */
+static const PlaneStrips line_strips[2][STRIP_TAPS + 1][STRIP_KINDS] = {
+#if VECTOR_BYTES == 64
+    {ROW_STRIPS(3), ROW_STRIPS(5), ROW_STRIPS(7)}, {COLUMN_STRIPS(3), COLUMN_STRIPS(5), COLUMN_STRIPS(7)},
 #endif
 };
 
@@ -541,6 +660,12 @@ static const PlaneStrips mixed_strips[4][STRIP_TAPS + 1][STRIPS_ACROSS] = {
 #endif
 #if VECTOR_BYTES == 64
     [FLOAT16] = TABLE_OF_MIXED(f16), [BFLOAT16] = TABLE_OF_MIXED(bf16),
+#endif
+};
+/* The same by filters of one column. */
+static const PlaneStrips mixed_columns[STRIP_TAPS + 1][STRIPS_ACROSS] = {
+#if VECTOR_BYTES == 64
+    MIXED_COLUMNS(3), MIXED_COLUMNS(5), MIXED_COLUMNS(7),
 #endif
 };
 

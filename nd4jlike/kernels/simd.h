@@ -117,6 +117,12 @@ typedef __mmask16 vmask;
 WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
 /* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm512_maskz_loadu_ps(mask, source); }
+/* The lanes from `begin` to before `end`, which may lie anywhere. */
+WORD vf32 load_between_f32(const float *source, ptrdiff_t begin, ptrdiff_t end)
+{
+    const unsigned before = begin <= 0 ? 0 : begin >= 16 ? 0xFFFF : (1u << begin) - 1, all = end <= 0 ? 0 : end >= 16 ? 0xFFFF : (1u << end) - 1;
+    return (vf32)_mm512_maskz_loadu_ps((__mmask16)(all & ~before), source);
+}
 /* Lane i is lane index[i], of one vector or of both, 0 where the mask is not set. */
 WORD vf32 pick_from_one(vf32 value, vi32 index, vmask mask) { return (vf32)_mm512_maskz_permutexvar_ps(mask, (__m512i)index, (__m512)value); }
 WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
@@ -201,6 +207,10 @@ WORD void store_part_f32(float *target, vf32 value, ptrdiff_t count)
 typedef vi32 vmask;
 WORD vmask mask_of(vi32 lanes) { return lanes; }
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm256_maskload_ps(source, (__m256i)mask); }
+WORD vf32 load_between_f32(const float *source, ptrdiff_t begin, ptrdiff_t end)
+{
+    return (vf32)_mm256_maskload_ps(source, _mm256_andnot_si256(first_lanes(begin), first_lanes(end)));
+}
 WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index)
 {
     /* Bit 3 of an index, which says that the lane is of the second, becomes the sign. */

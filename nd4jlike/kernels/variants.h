@@ -178,14 +178,14 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 /* Several filters of 7x7 for a channel are rare, by steps of 2 most of all: theirs are the tiles of any width, 1.7 times as slow and 14 KB of the wheel less. */
 #define SPREAD_BY(taps_, inside, other, taps, stride, element) \
-    ((taps_) == 7 && element == FLOAT32 && (VECTOR_BYTES == 16 || (stride) == 2) ? any_stride_spread : element == FLOAT32 ? NAME_OF(inside, taps, stride, 4, element) \
+    ((taps_) == 7 && element == FLOAT32 ? any_stride_spread : element == FLOAT32 ? NAME_OF(inside, taps, stride, 4, element) \
      : IF_CHOSEN(SPREAD_TILES(taps_, element), other, taps, stride, 4, element))
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
         CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
-            : VECTOR_BYTES == 64 || (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
+            : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
             : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
         SPREAD_BY(taps, spread, spread_any, taps, stride, element), SPREAD_BY(taps, spread_any, spread_any, taps, stride, element), \
         SPREAD_BY(taps, spread_any, spread_any, taps, stride, element), \
@@ -224,7 +224,7 @@ static const OneTile eight_tiles[TILE_STRIDES] = {
 #define EIGHT_ENDS(taps, stride) \
     EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0)
 #define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
-EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2) EIGHT_ENDS(7, 1)
+EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2)
 EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0)
 EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0)
 #endif
@@ -232,7 +232,6 @@ static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
 #if VECTOR_BYTES == 64
     [3] = {[1] = {{end_3_1_4, tall_end_4}, {end_3_1_7, tall_end_7}}},
     [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)},
-    [7] = {ENDS_OF(7, 1)},
 #endif
 };
 
