@@ -67,8 +67,9 @@ cdef enum:
     NEAR_ROWS = 9
     # Of one that are computed by twos though one has none beside it, at least.
     DOUBLED_VECTORS = 7
-    # Columns from which on rows are computed one by one where a filter has one row or column; those for each tap that pay for edges.
+    # Where a filter has one row or column, columns from which on rows are computed one by one; taps of a row up to which; columns for each that pay for edges.
     LINE_COLUMNS = 64
+    LINE_TAPS = 128
     EDGE_COLUMNS = 8
     # Of planes that are turned.
     TURNED_PIXELS = 256
@@ -93,7 +94,7 @@ cdef inline bint is_line(const Problem *problem) noexcept nogil:
     """Whether float32 is filtered by one row or column, without a step along rows, which are some vectors, of a plane or of pixels of few channels."""
     return (
         line_kernels[0] != NULL and problem.element == FLOAT32 and problem.stride_width == 1 and min(problem.kernel_height, problem.kernel_width) == 1
-        and problem.out_width * problem.channels >= LINE_COLUMNS
+        and problem.out_width * problem.channels >= LINE_COLUMNS and problem.kernel_width <= LINE_TAPS
     )
 
 
