@@ -30,7 +30,8 @@ cdef extern from "planes.h" nogil:
     const PlaneStrips mixed_columns[8][4]
     const PlaneStrips doubled_strips[4]
     ctypedef struct PlaneLine:
-        Py_ssize_t first, taps, tap, pad, dilation, width, lanes
+        Py_ssize_t rows, y_row, first, taps, tap, pad, dilation, width, lanes
+    const int COLUMN_ROWS
     ctypedef void (*OneLine)(
         const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     const OneLine line_kernels[2]
@@ -130,11 +131,6 @@ cdef inline bint has_mixed_strips(const Problem *problem) noexcept nogil:
     return mixed_strips_of(problem)[0] != NULL
 
 
-cdef inline bint has_mixed_lines(const Problem *problem) noexcept nogil:
-    """The same row by row; of long columns tiles of the longest vectors, which load each input once for two rows, are faster."""
-    return is_line(problem) and (VECTOR_BYTES == 32 or problem.kernel_height <= PLANE_TAPS)
-
-
 cdef Problem as_one_plane(const Problem *problem) noexcept nogil:
     """Rows of pixels, a column for each channel of each pixel."""
     cdef Problem flat = problem[0]
@@ -179,13 +175,13 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
 
 
 cdef inline const PlaneStrips *strips_of(const Problem *problem, int element) noexcept nogil:
-    """The strips of a filter, the first of them NULL where there are none: square ones, and lines of float32 without a step."""
+    """The strips of a filter, the first of them NULL where there are none: square ones, and lines of float32 without a step, on more than one column."""
     cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width, stride = problem.stride_width
     if max(high, taps) > STRIP_TAPS or stride > PLANE_STRIDES or problem.stride_height != stride or (high != taps and min(high, taps) > 1):
         return &plane_strips[element][0][0][0]
     if high == taps:
         return &plane_strips[element][taps][stride][0]
-    return &line_strips[taps == 1][max(high, taps)][0] if element == FLOAT32 and stride == 1 else &plane_strips[element][0][0][0]
+    return &line_strips[taps == 1][max(high, taps)][0] if element == FLOAT32 and stride == 1 and problem.width > 1 else &plane_strips[element][0][0][0]
 
 
 cdef bint in_strips(const Problem *problem) noexcept nogil:
@@ -386,6 +382,8 @@ cdef void run_row_by_row(const Problem *given, const char *x, char *y, Py_ssize_
     cdef const Problem *problem = &flat
     cdef const float *blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t mixed = mixed_lanes(given), column, chunk, image, first, rows, row, position, plane, pitch
+    cdef Py_ssize_t taps = problem.kernel_height
+    cdef bint together = problem.stride_height == 1 and problem.dilation_height == 1
     cdef Py_ssize_t block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     cdef const float *weights
     cdef const char *from_plane
@@ -399,7 +397,7 @@ cdef void run_row_by_row(const Problem *given, const char *x, char *y, Py_ssize_
     limits[HIGH] = splat_f32(problem.float_max)
     line.lanes = mixed if mixed else LANES
     line.pad, line.dilation, line.width = problem.pad_left, problem.dilation_width if problem.kernel_width > 1 else 0, problem.width
-    pitch = problem.x_strides[1] * 4
+    line.y_row, pitch = problem.y_strides[1] * 4, problem.x_strides[1] * 4
     chunk = problem.out_width
     if problem.kernel_width == 1:
         # Rows that outputs share stay in a second-level cache; shorter runs suit no prefetcher.
@@ -414,20 +412,22 @@ cdef void run_row_by_row(const Problem *given, const char *x, char *y, Py_ssize_
             to_plane = y + (image * problem.y_strides[0] + plane * problem.y_strides[3]) * 4
             column = 0
             while column < problem.out_width:
-                for row in range(first, first + rows):
+                row = first
+                while row < first + rows:
                     position = row * problem.stride_height - problem.pad_top
-                    line.first, line.taps, line.tap = 0, problem.kernel_width, line.dilation * 4
+                    line.rows, line.first, line.taps, line.tap = 1, 0, problem.kernel_width, line.dilation * 4
                     if problem.kernel_width == 1:
                         line.first = min(problem.kernel_height, max(0, divide_up(-position, problem.dilation_height)))
                         line.taps = max(0, min(problem.kernel_height, divide_up(problem.height - position, problem.dilation_height)) - line.first)
                         line.tap = problem.dilation_height * pitch
+                        if together and row + COLUMN_ROWS <= first + rows and line.taps == taps and position + COLUMN_ROWS - 1 + taps <= problem.height:
+                            line.rows = COLUMN_ROWS
                         position += line.first * problem.dilation_height
                     elif not 0 <= position < problem.height:
                         line.taps = 0
                     one(
-                        &line, limits, weights, from_plane + position * pitch, to_plane + row * problem.y_strides[1] * 4, column,
-                        min(column + chunk, problem.out_width),
-                    )
+                        &line, limits, weights, from_plane + position * pitch, to_plane + row * line.y_row, column, min(column + chunk, problem.out_width))
+                    row += line.rows
                 column += chunk
         begin += rows
 
@@ -580,7 +580,7 @@ cdef void run_mixed(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Problem flat = as_one_plane(problem)
     if has_mixed_strips(problem):
         run_strips(&flat, 0, 0, x, y, begin, end, mixed_lanes(problem))
-    elif has_mixed_lines(problem):
+    elif is_line(problem):
         run_row_by_row(problem, x, y, begin, end)
     else:
         run_planes(problem, x, y, begin, end)

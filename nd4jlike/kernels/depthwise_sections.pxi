@@ -88,7 +88,7 @@ cdef bint prepare_sections(Sections *job, const Problem *problem) noexcept nogil
     size_sections(job, problem, channels)
     job.mixed = mixed_lanes(wide) != 0
     # Bands hold few channels as densely, and lose against float32 only where there is a step, or strips.
-    if job.mixed and problem.stride_width == 1 and not (has_mixed_strips(wide) or has_mixed_lines(wide)):
+    if job.mixed and problem.stride_width == 1 and not (has_mixed_strips(wide) or is_line(wide)):
         return False
     if job.mixed and problem.packed != NULL and not (<const int *> problem.packed)[FINITE_FLAG]:
         return False

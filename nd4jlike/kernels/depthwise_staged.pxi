@@ -228,7 +228,7 @@ cdef int plane_kernel(const Problem *problem) noexcept nogil:
     if is_column(problem):
         return AS_ROWS
     if mixed_lanes(problem):
-        return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_LINES if has_mixed_lines(problem) else BY_TILES
+        return BY_MIXED_STRIPS if has_mixed_strips(problem) else BY_LINES if is_line(problem) else BY_TILES
     if by_lines(problem):
         return BY_LINES
     if in_strips(problem):

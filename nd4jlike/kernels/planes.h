@@ -177,8 +177,11 @@ static const PlaneTile mixed_tiles[4] = {
 /* Taps in a row of a strip, and vectors side by side, at most. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
 
-/* A row of outputs of a filter of one row or of one column, any number of taps. Columns count from the first output, or those of the image. */
+/* A row of outputs of a filter of one row or of one column, any number of taps; or COLUMN_ROWS of them, of a column. */
+enum { COLUMN_ROWS = 4, COLUMN_VECTORS = 2 };
 typedef struct {
+    /* Rows, and bytes from one to the next of the outputs. */
+    ptrdiff_t rows, y_row;
     /* The first that is inside, and how many; bytes from the input of one to that of the next. */
     ptrdiff_t first, taps, tap;
     /* Columns outside before the first window, from tap to tap, and of the image; columns of a vector. */
@@ -239,16 +242,66 @@ WORD void line_from(
         }
     }
 }
-static __attribute__((noinline)) void plane_line(
-    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end)
+/* Of COLUMN_ROWS rows, whose inputs are all inside, of a filter of one column: each input is loaded once for all that it reaches. */
+WORD void column_of(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, const int mixed)
 {
-    line_from(line, limits, weights, x, y, begin, end, 0);
+    const ptrdiff_t next = line->lanes * 4, taps = line->taps;
+    vf32 sums[COLUMN_ROWS][COLUMN_VECTORS];
+#pragma GCC unroll 4
+    for (int row = 0; row < COLUMN_ROWS; row++)
+#pragma GCC unroll 4
+        for (int i = 0; i < COLUMN_VECTORS; i++)
+            sums[row][i] = plane_weight(weights, mixed);
+#pragma GCC unroll 1
+    for (ptrdiff_t from = 0; from < taps + COLUMN_ROWS - 1; from++, x += line->tap) {
+        const int all = from >= COLUMN_ROWS - 1 && from < taps;
+        vf32 values[COLUMN_VECTORS];
+        weights += LANES;
+#pragma GCC unroll 4
+        for (int i = 0; i < COLUMN_VECTORS; i++)
+            values[i] = *(const vf32 *)(x + i * next);
+#pragma GCC unroll 4
+        for (int row = 0; row < COLUMN_ROWS; row++)
+            if (all || (size_t)(from - row) < (size_t)taps) {
+                const vf32 weight = plane_weight(weights - row * LANES, mixed);
+#pragma GCC unroll 4
+                for (int i = 0; i < COLUMN_VECTORS; i++)
+                    sums[row][i] += values[i] * weight;
+            }
+    }
+#pragma GCC unroll 4
+    for (int row = 0; row < COLUMN_ROWS; row++, y += line->y_row)
+#pragma GCC unroll 4
+        for (int i = 0; i < COLUMN_VECTORS; i++)
+            *(vf32 *)(y + i * next) = at_most_f32(at_least_f32(sums[row][i], limits[0]), limits[1]);
 }
-static __attribute__((noinline)) void mixed_line(
-    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end)
+
+/* As line_from; columns outside the image, and the last ones, row by row. */
+WORD void column_from(
+    const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end, const int mixed)
 {
-    line_from(line, limits, weights, x, y, begin, end, 1);
+    const ptrdiff_t lanes = line->lanes, first = line->pad > begin ? least_of(line->pad, end) : begin, last = least_of(end, line->pad + line->width);
+    ptrdiff_t column = first;
+    for (; last - column >= lanes + LANES; column += COLUMN_VECTORS * lanes)
+        column_of(line, limits, weights, x + (column - line->pad) * 4, y + column * 4, mixed);
+    for (int row = 0; row < COLUMN_ROWS; row++, x += line->tap, y += line->y_row) {
+        line_from(line, limits, weights, x, y, begin, first, mixed);
+        line_from(line, limits, weights, x, y, column, end, mixed);
+    }
 }
+
+#define LINES(name, mixed) \
+    static __attribute__((noinline)) void name##_line( \
+        const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end) \
+    { \
+        if (line->rows == 1) \
+            line_from(line, limits, weights, x, y, begin, end, mixed); \
+        else \
+            column_from(line, limits, weights, x, y, begin, end, mixed); \
+    }
+LINES(plane, 0)
+LINES(mixed, 1)
 #endif
 
 typedef void (*OneLine)(const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, ptrdiff_t begin, ptrdiff_t end);

@@ -265,11 +265,10 @@ static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
 #if VECTOR_BYTES == 64
 IMAGE_TILE(image_3, 3)
 IMAGE_TILE(image_5, 5)
-IMAGE_TILE(image_7, 7)
 #endif
 static const OneTile image_tiles[TILE_TAPS] = {
 #if VECTOR_BYTES == 64
-    [3] = image_3, [5] = image_5, [7] = image_7,
+    [3] = image_3, [5] = image_5,
 #endif
 };
 
