@@ -115,10 +115,10 @@ def test_d3_results_stay_within_the_bound(isa, kernel, side):
 def test_d3_activations_and_blocks(kernel):
     """D3: Results are within the bound: clamped ones, and those of channels in blocks, are the same bits."""
     x, weights, bias = random((1, 28, 28, 48), 1), random((kernel, kernel, 48, 1), 2), random(48, 3)
-    plain = np.asarray(nd.depthwise_conv2d(x, weights, bias, algorithm="winograd"))
-    clamped = nd.depthwise_conv2d(x, weights, bias, algorithm="winograd", activation="relu6")
+    plain = np.asarray(nd.depthwise_conv2d(x, weights, bias, isa="avx512", algorithm="winograd"))
+    clamped = nd.depthwise_conv2d(x, weights, bias, isa="avx512", algorithm="winograd", activation="relu6")
     assert (np.asarray(clamped) == np.clip(plain, 0, 6)).all()
-    plan = nd.DepthwiseConv2d(weights, bias, data_format="NCHW", algorithm="winograd")
+    plan = nd.DepthwiseConv2d(weights, bias, data_format="NCHW", isa="avx512", algorithm="winograd")
     blocked = nd.reorder(nd.asarray(x).permute(0, 3, 1, 2), "nChw16c")
     assert pairs_of(plan, blocked)
     assert (np.asarray(plan(blocked)).transpose(0, 2, 3, 1) == plain).all()

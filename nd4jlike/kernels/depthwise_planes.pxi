@@ -128,6 +128,7 @@ cdef inline const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept 
 
 
 cdef inline bint has_mixed_strips(const Problem *problem) noexcept nogil:
+    """Of problems with mixed lanes, those by filters that are common."""
     return mixed_strips_of(problem)[0] != NULL
 
 
@@ -219,8 +220,8 @@ cdef inline bint has_narrow_strips(const Problem *problem) noexcept nogil:
 cdef bint is_turned(const Problem *problem) noexcept nogil:
     """Of problems in strips, those of large filters on planes of few columns, dense ones, where that is faster."""
     return (
-        VECTOR_BYTES == 64 and problem.kernel_width > 3 and problem.stride_width == 1 and problem.out_width <= 2 * problem.kernel_width - 2
-        and problem.channels >= LANES and problem.multiplier == 1
+        VECTOR_BYTES == 64 and min(problem.kernel_height, problem.kernel_width) > 3 and problem.stride_width == 1
+        and problem.out_width <= 2 * problem.kernel_width - 2 and problem.channels >= LANES and problem.multiplier == 1
         and (problem.x_strides[1] == problem.width or problem.height == 1) and (problem.y_strides[1] == problem.out_width or problem.out_height == 1)
         and 4 <= problem.height * problem.width <= TURNED_PIXELS and problem.out_height * problem.out_width <= TURNED_PIXELS
     )
