@@ -3,6 +3,14 @@
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
+cdef extern from "plane_lines.h" nogil:
+    ctypedef struct PlaneLine:
+        Py_ssize_t rows, y_row, first, taps, tap, pad, dilation, width, lanes
+    const int COLUMN_ROWS
+    ctypedef void (*OneLine)(
+        const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    const OneLine line_kernels[2]
+
 cdef extern from "planes.h" nogil:
     enum:
         STRIP_TAPS
@@ -29,12 +37,6 @@ cdef extern from "planes.h" nogil:
     const PlaneStrips mixed_strips[4][8][4]
     const PlaneStrips mixed_columns[8][4]
     const PlaneStrips doubled_strips[4]
-    ctypedef struct PlaneLine:
-        Py_ssize_t rows, y_row, first, taps, tap, pad, dilation, width, lanes
-    const int COLUMN_ROWS
-    ctypedef void (*OneLine)(
-        const PlaneLine *line, const vf32 *limits, const float *weights, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
-    const OneLine line_kernels[2]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
