@@ -168,6 +168,8 @@ WORD void add_row(
 #pragma GCC unroll 1
     for (; tap < taps; tap++, outside >>= 1) {
         const char *from = x + tap * steps.one;
+        /* In registers: else each product would load two vectors. */
+        vf32 weight = upper ? upper_weights[tap] : lower_weights[tap], lower_weight = lower ? lower_weights[tap] : weight;
 #pragma GCC unroll 8
         for (int column = 0; column < columns; column++) {
             const char *cell = step_to(&from, outputs, column);
@@ -175,9 +177,9 @@ WORD void add_row(
                 continue;
             vf32 value = load_cell(cell, index, sources, spread, element);
             if (upper)
-                upper[column] = add_product(upper[column], value, upper_weights[tap], element);
+                upper[column] = add_product(upper[column], value, weight, element);
             if (lower)
-                lower[column] = add_product(lower[column], value, lower_weights[tap], element);
+                lower[column] = add_product(lower[column], value, lower_weight, element);
         }
     }
 }
