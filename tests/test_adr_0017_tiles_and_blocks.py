@@ -623,15 +623,21 @@ def test_d9_8_channels_have_shorter_vectors(monkeypatch, channels, kernel, side_
     assert runs()[1] == dispatch.chosen()
 
 
+def wastes_columns(outputs, step):
+    """D10: more than half, by a step of 2 an eighth, would be computed twice by sevens."""
+    twice = -(-outputs // 7) * 7 - outputs
+    return twice > outputs / (8 if step == 2 else 2)
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(
     ("channels", "pitch", "scratch"), [(1024, 1024, True), (1000, 1024, True), (512, 512, True), (500, 512, True), (256, 256, False), (1024, 1040, False)]
 )
 def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels, pitch, scratch):
-    """D10: undilated filters of 2x2 and more are computed in scratch (of two sets the inputs alone), or output by output. The bits do not depend on it."""
+    """D10: other undilated filters of 2x2 and more in scratch (of two sets the inputs alone), or output by output. The bits do not depend on it."""
     for size, kernel, stride, dilation in (
-        ((7, 6), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 2, 1),
+        ((7, 6), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 2, 1), ((3, 8), (3, 3), 1, 1), ((4, 16), (3, 3), 2, 1),
         ((7, 9), (3, 3), 2, 1), ((7, 7), (3, 3), 1, 1), ((4, 15), (3, 3), 1, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
         ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),
     ):  # fmt: skip
@@ -648,7 +654,8 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 two = pitch == 512
                 wide = LANES.get(isa, 16) == 16
                 by_rows = few and wide and kernel == (3, 3) and size[1] > 6 * stride and (stride == 2 or not two or (amd and size[1] > 13))
-                by_output = few and (two or amd) and stride == 2 and not by_rows
+                by_rows = by_rows and (amd or not wastes_columns(-(-size[1] // stride), stride))
+                by_output = few and (two or amd or wide) and stride == 2 and not by_rows
                 copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
                 assert ("copied into scratch" in plan.explain()) == copied
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
@@ -670,16 +677,42 @@ def within_page(values, at, pitch):
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1), (4, 2), (3, 3)], ids=str)
 @pytest.mark.parametrize("dilation", [(2, 2), (2, 1), (1, 2), (3, 3)], ids=str)
 def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
-    """D10: The bits do not depend on it."""
+    """D10: dilated ones where that is said of the pixels of a phase. The bits do not depend on it."""
     values, weights, bias = random((1, 21, 23, 512), 1), random((3, 3, 512, 1), 2), random(512, 3)
     steps = steps_of((21, 23), (3, 3), stride, dilation)
+    down, across = (step // math.gcd(step, apart) for step, apart in zip(stride, dilation, strict=True))
+    outputs, sets = -(-23 // stride[1]) / (dilation[1] // math.gcd(stride[1], dilation[1])), 1 if dilation[1] == 2 else 2
     got = []
     for count, amd in MACHINES:
         with ways(count, amd):
             plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
             got.append(np.asarray(plan(values)))
             assert_close(got[-1], values, weights, bias, **steps)
-            assert "row of inputs by row of inputs" not in plan.explain()
+            by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and down == across <= 2 and outputs >= 7
+            by_rows = by_rows and sets <= (2 if across == 2 or (amd and outputs >= 14) else 1) and (amd or not wastes_columns(math.ceil(outputs), across))
+            assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
+    assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
+
+
+@every_isa
+@pytest.mark.parametrize("distance", range(4))
+@pytest.mark.parametrize(("width", "stride", "channels"), [(7, 1, 1024), (8, 1, 1024), (14, 2, 1024), (16, 2, 1024), (16, 2, 512), (8, 1, 512)])
+def test_d10_few_sets_far_away(isa, distance, width, stride, channels):
+    """D10: none of these, but for what is said of it, in memory, in more than 8 ways at the edge of the last-level cache, either; but vectors of less than 64
+    bytes in 8 ways go through scratch there, too."""
+    values, weights = random((1, 5, width, channels), 1), random((3, 3, channels, 1), 2)
+    wide, one, outputs = LANES.get(isa, 16) == 16, channels == 1024, width // stride
+    got = []
+    for count, amd in MACHINES:
+        with ways(count, amd, distance):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+            got.append(np.asarray(plan(values)))
+            few, near = count == 8 or amd, distance < (2 if amd else 3)
+            by_rows = few and near and wide and (one or stride == 2) and outputs >= 7 and (amd or not wastes_columns(outputs, stride))
+            by_output = few and stride == 2 and not by_rows and (not one or amd or wide)
+            copied = few and (near or (not wide and not amd)) and not (by_rows or by_output) and (stride == 1 or not amd) and (one or not wide)
+            text = plan.explain()
+            assert ("row of inputs by row of inputs" in text, "output by output" in text, "copied into scratch" in text) == (by_rows, by_output, copied)
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
 
 
@@ -687,7 +720,8 @@ def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [1024, 1000, 136, 20, 16, 10])
 def test_d10_rows_of_inputs(isa, stride, channels):
-    """D10: undilated centred 3x3 filters with 7 outputs and more in a row, with vectors of 64 bytes: row of inputs by row of inputs."""
+    """D10: row of inputs by row of inputs: centred 3x3 filters, with vectors of 64 bytes; in 8 ways not where more than half, or an eighth, would be computed
+    twice by sevens."""
     weights, bias = (random(shape, i) for i, shape in enumerate(((3, 3, channels, 1), (channels,))))
     pitch = 1024 if stride == 1 else 512 * -(-channels // 512)
     for (height, outputs), padding, (at, ahead) in product(
@@ -709,6 +743,7 @@ def test_d10_rows_of_inputs(isa, stride, channels):
                 got.append(out.tobytes())
                 centred = padding != (2, 2)
                 by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and centred and channels != 10 and height > 1  # of one row, one of taps (D24)
+                by_rows = by_rows and (amd or not wastes_columns(shape[2], stride))
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
         assert got[0] == got[1] == got[2]
 

@@ -260,20 +260,43 @@ cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
     return number & -number
 
 
+cdef inline bint is_far(const Problem *problem) noexcept nogil:
+    """Whether pixels that share sets lie too far for anything but tiles."""
+    return problem.distance >= (CACHE_EDGE if problem.roomy else IN_MEMORY)
+
+
+cdef inline bint wastes_columns(const Line *line) noexcept nogil:
+    """Whether so many columns of a row of wide tiles are computed twice that rows of inputs one by one do not pay."""
+    cdef Py_ssize_t outputs = divide_up(line.outputs, line.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
+    return 8 * computed > 9 * outputs if line.step > 1 else 2 * computed > 3 * outputs
+
+
 cdef bint runs_sums(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that tiles find nothing there that they share, nor what is fetched
-    ahead for the next block, and each input is better loaded once: one set, or two where there is a step, or more ways and two tiles in a row."""
+    ahead for the next block, and each input is better loaded once: those of a phase into one set, or two where there is a step, or more ways and two tiles in
+    a row."""
     cdef Line down, across
-    cdef bint two = max(problem.stride_height, problem.stride_width) > 1 or (problem.roomy and problem.out_width >= 2 * WIDE_TILE)
-    if VECTOR_BYTES < 64 or problem.sets == 0 or problem.sets > (2 if two else 1):
+    cdef Py_ssize_t sets
+    if VECTOR_BYTES < 64 or problem.sets == 0 or is_far(problem):
         return False
     down = line_of(problem.out_height, problem.height, problem.stride_height, problem.pad_top, problem.kernel_height, problem.dilation_height, 0, 0, 0)
     across = line_of(problem.out_width, problem.width, problem.stride_width, problem.pad_left, problem.kernel_width, problem.dilation_width, 0, 0, 0)
+    sets = max(1, problem.sets // lowest_bit(across.dilation))
     return (
-        problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
+        problem.element == FLOAT32 and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
+        and sets <= (2 if across.step > 1 or (problem.roomy and across.outputs >= 2 * WIDE_TILE * across.phases) else 1)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES
-        and problem.dilation_height == problem.dilation_width == 1 and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES
-        and running_tiles[across.taps][across.step] != NULL and across.outputs >= WIDE_TILE and is_centred(&down) and is_centred(&across)
+        and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES
+        and running_tiles[across.taps][across.step] != NULL and across.outputs >= WIDE_TILE * across.phases and is_centred(&down) and is_centred(&across)
+        and (problem.roomy or not wastes_columns(&across))
+    )
+
+
+cdef inline bint lie_apart(const Problem *problem) noexcept nogil:
+    """Whether pixels that share sets are faster read one after another, by 3x3 with a step of 2, than by rows of inputs or through scratch."""
+    return (
+        VECTOR_BYTES == 64 and not problem.roomy and problem.kernel_height == problem.kernel_width == 3
+        and problem.stride_height == problem.stride_width == 2 and problem.dilation_height == problem.dilation_width == 1 and not runs_sums(problem)
     )
 
 
@@ -282,7 +305,8 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     cdef bint steps = problem.stride_height * problem.stride_width > 1
     return (
         ((problem.sets == 1 and not (problem.roomy and steps)) or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps)) and not runs_sums(problem)
-        and problem.element == FLOAT32 and problem.distance < CACHE_EDGE and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
+        and not lie_apart(problem) and not (is_far(problem) and (VECTOR_BYTES == 64 or problem.roomy))
+        and problem.element == FLOAT32 and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
     )
@@ -427,10 +451,10 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether an output after another is faster: no inputs are shared, or they are not found again in the first-level cache, where all of it falls into two
-    sets, or one of more ways."""
+    sets, or one of more ways, or comes from afar."""
     if (
-        (problem.sets == 2 or (problem.sets == 1 and problem.roomy)) and problem.element == FLOAT32 and job.down.step == job.across.step == 2
-        and job.down.taps == job.across.taps == 3
+        (problem.sets == 2 or (problem.sets == 1 and (problem.roomy or lie_apart(problem)))) and problem.element == FLOAT32
+        and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3
     ):
         return not (job.spread or job.swapped or problem.x_block or problem.y_block)
     return (

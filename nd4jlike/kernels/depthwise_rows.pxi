@@ -183,20 +183,20 @@ cdef Py_ssize_t run_beside(
     return stop
 
 
-cdef inline void find_running(const Line *down, Running *running, Py_ssize_t row, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Which of the output rows begin to end an input row reaches."""
-    cdef Py_ssize_t output = (row + down.pad) // down.stride, tap = (row + down.pad) % down.stride
+cdef inline void find_running(const Line *down, Running *running, Py_ssize_t row, Range rows, Py_ssize_t outputs, Py_ssize_t first) noexcept nogil:
+    """Which of the outputs of a phase, from `first` on, an input row of it reaches; those inside are `rows`."""
+    cdef Py_ssize_t output = row // down.step, tap = row % down.step
     running.present = running.begins = running.ends = 0
     while tap < down.taps:
-        if begin <= output < end:
+        if 0 <= output < outputs:
             running.present |= 1 << tap
-            if row == 0 or tap == 0:
+            if row == rows.begin or tap == 0:
                 running.begins |= 1 << tap
-            if row == down.extent - 1 or tap == down.taps - 1:
+            if row == rows.end - 1 or tap == down.taps - 1:
                 running.ends |= 1 << tap
             running.held[tap] = output % RUNNING_ROWS * RUNNING_PITCH
-            running.y[tap] = output * down.y
-        tap += down.stride
+            running.y[tap] = (first + output * down.phases) * down.y
+        tap += down.step
         output -= 1
 
 
@@ -205,8 +205,8 @@ cdef void run_sums(
 ) noexcept nogil:
     """Output rows begin to end, columns first to last, by rows of inputs."""
     cdef const Line *down = &job.down
-    cdef Py_ssize_t phase = 0, done = 0, found, block, column, row, i
-    cdef Py_ssize_t top = max(0, begin * down.stride - down.pad), bottom = min(down.extent, (end - 1) * down.stride - down.pad + down.taps)
+    cdef Py_ssize_t phase = 0, done = 0, found, block, column, row, output, outputs, position, i
+    cdef Range rows
     cdef const char *source
     # With room to begin where in a page the inputs of a chunk end.
     cdef char sums[PAGE_BYTES + RUNNING_ROWS * RUNNING_PITCH]
@@ -225,13 +225,17 @@ cdef void run_sums(
                 for column in range(places[i].count):
                     source = x + (places[i].x + column * WIDE_TILE * tile.x_output)
                     running.sums = &sums[0] + ((<uintptr_t> source + block * tile.x_block - tile.back + running.next - <uintptr_t> &sums[0]) & (PAGE_BYTES - 1))
-                    for row in range(top, bottom):
-                        find_running(down, &running, row, begin, end)
-                        tile.outside = places[i].outside
-                        run_tiles(
-                            tile, job.running, blocks, block, min(block + RUNNING_BLOCKS, job.blocks), 1, WIDE_TILE,
-                            source + row * down.x, y + (places[i].y + column * WIDE_TILE * tile.y_column),
-                        )
+                    for output in range(begin, min(begin + down.phases, end)):
+                        position, outputs = output * down.stride - down.pad, divide_up(end - output, down.phases)
+                        rows.begin = <int> max(0, divide_up(-position, down.dilation))
+                        rows.end = <int> min((outputs - 1) * down.step + down.taps, divide_up(down.extent - position, down.dilation))
+                        for row in range(rows.begin, rows.end):
+                            find_running(down, &running, row, rows, outputs, output)
+                            tile.outside = places[i].outside
+                            run_tiles(
+                                tile, job.running, blocks, block, min(block + RUNNING_BLOCKS, job.blocks), 1, WIDE_TILE,
+                                source + (position + row * down.dilation) * down.x, y + (places[i].y + column * WIDE_TILE * tile.y_column),
+                            )
             block += RUNNING_BLOCKS
 
 
