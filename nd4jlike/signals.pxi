@@ -14,6 +14,8 @@ cdef enum:
     REACH = 63
     # Taps and filters of a channel from which columns of integers of many channels are faster, and rows of halves.
     MANY_TAPS = 17
+    # Elements of the planes of one column that one thread computes as soon as several.
+    SHORT_SIGNALS = 64 << 10
 
 
 cdef bint is_faster_as_row(const Problem *problem, Py_ssize_t taps, Py_ssize_t step, int lanes) noexcept:
@@ -41,9 +43,16 @@ cdef bint is_faster_as_column(const Problem *problem, int lanes, int threads) no
 cdef bint turns_signal(const Problem *problem, int lanes, int threads) noexcept:
     """Whether rows and columns of a problem, which is that of an image, change places."""
     cdef bint single = problem.channels * problem.multiplier == 1, beside = problem.x_strides[3] == problem.y_strides[3] == 1
-    if problem.element == FLOAT64 or problem.element == INT16 or not (single or beside):
+    cdef bint column = problem.width == 1 and problem.out_width == 1 and problem.kernel_width == 1 and problem.pad_left == 0 and problem.out_height > 1
+    if problem.element == FLOAT64 or problem.element == INT16:
         return False
-    if problem.width == 1 and problem.out_width == 1 and problem.kernel_width == 1 and problem.pad_left == 0 and problem.out_height > 1:
+    if not (single or beside):
+        # Planes of one column lie as rows do, which have strips; but threads share no row.
+        return (
+            column and problem.element == FLOAT32 and lanes == 16 and problem.stride_height == 1 and problem.x_strides[1] == problem.y_strides[1] == 1
+            and (threads == 1 or problem.out_height * problem.channels <= SHORT_SIGNALS)
+        )
+    if column:
         return is_faster_as_row(problem, problem.kernel_height, problem.stride_height, lanes)
     if problem.height == 1 and problem.out_height == 1 and problem.kernel_height == 1 and problem.pad_top == 0 and problem.out_width > 1:
         return is_faster_as_column(problem, lanes, threads)

@@ -32,6 +32,7 @@ WIDE = 60
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67)
 FLOATS = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 every_isa = pytest.mark.parametrize("isa", ISAS)
+LANES = {"baseline": 4, "avx2": 8}
 
 
 def random(shape, seed=0):
@@ -226,7 +227,8 @@ def test_d1_planes_by_any_filter_stay_within_their_buffers(isa, side):
             plan = nd.DepthwiseConv2d(weights, isa=isa, data_format="NCHW", threads=threads, **steps)
             plan(given, out)
             assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (size, kernel, steps, threads)
-            assert ("plane by plane" in plan.explain()) == (kernel[1] < 65)
+            in_strips = LANES.get(isa, 16) == 16 and kernel == (3, 1)  # D26: without a step, planes of one column are rows
+            assert ("plane by plane" in plan.explain()) == (kernel[1] < 65 and not in_strips)
 
 
 @every_isa
@@ -1794,6 +1796,54 @@ def test_d28_narrow_images(isa, data_format, side):
             assert f"window    {kernel[0]}x{kernel[1]}, " in text
     assert in_scratch > (30 if data_format == "NHWC" else 5)
     assert turned > (30 if data_format == "NHWC" else 0)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d26_planes_of_one_column(isa, side):
+    """D26: so do, with AVX-512, float32 planes of one column without a step."""
+    for channels, height, kernel, step, dilation, threads in itertools.product((3, 16, 37), (1, 2, 9, 40, 300), (2, 3, 5, 7, 9), (1, 2), (1, 3), (1, 3)):
+        steps = {"stride": (step, step), "dilation": (dilation, 1)}
+        padding = explicit("same", (height, 1), (kernel, 3), *steps.values())
+        x, weights, bias = random((2, height, 1, channels), 1), random((kernel, 3, channels, 1), 2), random(channels, 3)
+        given = guarded_array(x.transpose(0, 3, 1, 2), side)
+        plan = nd.DepthwiseConv2d(weights, bias, data_format="NCHW", threads=threads, isa=isa, **steps)
+        shape = nd.depthwise_conv2d(given, weights, data_format="NCHW", **steps).shape
+        out = guarded_array(np.full(shape, np.nan, np.float32), side)
+        plan(given, out)
+        assert_close(out.transpose(0, 2, 3, 1), x, weights, bias, padding=padding, **steps)
+        reached = height > 1 and step == 1 and LANES.get(isa, 16) == 16
+        assert ("rows as columns" in plan.explain()) == reached
+
+
+@every_isa
+def test_d26_threads_share_long_planes_of_one_column(isa):
+    """D26: or where threads may share what is a row."""
+    x, weights = random((1, 4, 20000, 1), 1), random((5, 1, 4, 1), 2)
+    alone, shared = [nd.DepthwiseConv2d(weights, data_format="NCHW", threads=threads, isa=isa) for threads in (1, 2)]
+    np.testing.assert_allclose(alone(x), shared(x), atol=1e-5)
+    assert ("rows as columns" in alone.explain(), "rows as columns" in shared.explain()) == (LANES.get(isa, 16) == 16, False)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d23_planes_whose_strips_are_idle(isa, side):
+    """D23: float32 by filters that planes have no strips for, or slower ones: the bits are those of the same elements with channels last."""
+    as_pixels = set()
+    for (height, width), kernel, stride, channels in itertools.product(((5, 3), (6, 17), (9, 9), (21, 33), (3, 64)), (3, 5, 7), (1, 2), (20, 40, 96)):
+        x, weights = random((2, height, width, channels), 1), random((kernel, kernel, channels, 1), 2)
+        given = guarded_array(x.transpose(0, 3, 1, 2), side)
+        last = np.asarray(nd.DepthwiseConv2d(weights, stride=stride, isa=isa)(x))
+        plan = nd.DepthwiseConv2d(weights, stride=stride, data_format="NCHW", isa=isa)
+        out = guarded_array(np.full(last.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
+        plan(given, out)
+        np.testing.assert_allclose(out.transpose(0, 2, 3, 1), last, atol=4e-6 * kernel)
+        if "planes as pixels" in plan.explain():
+            as_pixels.add((width, kernel, stride, channels))
+            assert out.transpose(0, 2, 3, 1).tobytes() == last.tobytes()
+    if LANES.get(isa, 16) == 16:
+        assert {(17, 7, 2, 40), (33, 5, 2, 40), (17, 5, 1, 96), (3, 5, 2, 96), (33, 7, 1, 40)} < as_pixels
+        assert not as_pixels & {(64, 5, 1, 40), (64, 7, 1, 20), (33, 3, 1, 96), (9, 3, 1, 40), (3, 3, 1, 40)}
 
 
 @every_isa

@@ -698,8 +698,7 @@ def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
 @pytest.mark.parametrize("distance", range(4))
 @pytest.mark.parametrize(("width", "stride", "channels"), [(7, 1, 1024), (8, 1, 1024), (14, 2, 1024), (16, 2, 1024), (16, 2, 512), (8, 1, 512)])
 def test_d10_few_sets_far_away(isa, distance, width, stride, channels):
-    """D10: none of these, but for what is said of it, in memory, in more than 8 ways at the edge of the last-level cache, either; but vectors of less than 64
-    bytes in 8 ways go through scratch there, too."""
+    """D10: none of these in memory, in more than 8 ways at the edge of the last-level cache; but vectors of less than 64 bytes go through scratch."""
     values, weights = random((1, 5, width, channels), 1), random((3, 3, channels, 1), 2)
     wide, one, outputs = LANES.get(isa, 16) == 16, channels == 1024, width // stride
     got = []
@@ -720,8 +719,7 @@ def test_d10_few_sets_far_away(isa, distance, width, stride, channels):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [1024, 1000, 136, 20, 16, 10])
 def test_d10_rows_of_inputs(isa, stride, channels):
-    """D10: row of inputs by row of inputs: centred 3x3 filters, with vectors of 64 bytes; in 8 ways not where more than half, or an eighth, would be computed
-    twice by sevens."""
+    """D10: row of inputs by row of inputs: centred 3x3 filters; in 8 ways not where more than half, or an eighth, would be computed twice by sevens."""
     weights, bias = (random(shape, i) for i, shape in enumerate(((3, 3, channels, 1), (channels,))))
     pitch = 1024 if stride == 1 else 512 * -(-channels // 512)
     for (height, outputs), padding, (at, ahead) in product(

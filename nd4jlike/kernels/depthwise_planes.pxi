@@ -68,6 +68,8 @@ cdef enum:
     NEAR_BYTES = 16 << 10
     # With fewer rows than these, long runs along them suit the caches better.
     NEAR_ROWS = 9
+    # Of planes of so few, runs of several ones follow each other.
+    LOW_ROWS = 4
     # Of one that are computed by twos though one has none beside it, at least.
     DOUBLED_VECTORS = 7
     # Where a filter has one row or column, columns from which on rows are computed one by one; taps of a row up to which; columns for each that pay for edges.
@@ -522,6 +524,8 @@ cdef void run_strips(
         # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
         together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 and not shifted else 2
+        if problem.out_height <= LOW_ROWS:
+            together = max(together, NEAR_BYTES // (4 * max(1, problem.height * problem.width)))
         chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * max(1, problem.width) * problem.stride_height))
         row = begin
         while row < end:
