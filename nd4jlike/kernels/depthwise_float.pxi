@@ -402,6 +402,15 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
     return True
 
 
+cdef inline bint too_narrow(const Rows *job) noexcept nogil:
+    """Of halves by large filters, whether so few columns have no tiles but general ones, and are more than a few rows."""
+    cdef Py_ssize_t columns = divide(job.across.outputs, job.across.phases)
+    return (
+        VECTOR_BYTES == 64 and job.across.taps in (5, 7) and not job.swapped and columns < NARROW_TILE and job.down.outputs >= 5
+        and (columns < 3 or job.across.taps > 5 or job.across.step > 1)
+    )
+
+
 cdef bint has_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether there are tiles for this element type, these channels and this filter, and nothing else is faster."""
     cdef bint blocked = problem.x_block or problem.y_block
@@ -421,6 +430,8 @@ cdef bint has_tiles(const Rows *job, const Problem *problem) noexcept nogil:
         ):
             return False
     # Other halves are better widened once (prepare_sections), or have to be.
+    if too_narrow(job):
+        return False
     if job.general:
         return not job.spread and (
             problem.kernel_height * problem.kernel_width < WIDENED_PRODUCTS * (problem.stride_height * problem.stride_width + 1)
