@@ -1242,7 +1242,7 @@ def test_d15_any_number_of_threads_gives_the_same_bits(isa, threads):
 
 
 def test_d15_a_plan_serves_callers_on_many_threads():
-    """D15: each on its own rows with its own scratch."""
+    """D15: each on its own ones with its own scratch."""
     from concurrent.futures import ThreadPoolExecutor
 
     weights = random((3, 3, 16, 1), 1)

@@ -159,6 +159,25 @@ def test_d3_planes_are_shared_by_parts_of_the_channels():
             assert (nd.DepthwiseConv2d(weights, threads=threads, **options)(x).to_numpy() == wanted).all()
 
 
+@pytest.mark.parametrize("isa", dispatch.available())
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_d3_planes_in_strips_are_shared_plane_by_plane(isa, dtype):
+    """D3: of planes in strips, four vectors of them and more, or one where they have less than 64 rows, each thread has all rows of its share."""
+    rng = np.random.default_rng(3)
+    for batch, channels, (height, width), kernel, stride, multiplier in (
+        (1, 70, (31, 40), 3, 1, 1), (2, 131, (13, 20), 5, 1, 1), (3, 96, (9, 9), 5, 1, 1), (1, 37, (70, 24), 3, 2, 1), (2, 40, (28, 28), 3, 1, 2),
+        (1, 20, (66, 33), 3, 1, 1), (5, 200, (7, 7), 3, 1, 1), (1, 16, (40, 48), 7, 1, 1), (1, 3, (64, 200), 3, 1, 1),
+    ):  # fmt: skip
+        weights = nd.array(rng.standard_normal((kernel, kernel, channels, multiplier)).astype(np.float32), dtype=dtype)
+        x = nd.array(rng.standard_normal((batch, channels, height, width)).astype(np.float32), dtype=dtype)
+        wanted = np.asarray(nd.DepthwiseConv2d(weights, stride=stride, data_format="NCHW", isa=isa)(x)).tobytes()
+        for threads in (2, 3, 7):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, data_format="NCHW", threads=threads, isa=isa)
+            out = nd.full(plan(x).shape, 7, dtype=dtype)
+            plan(x, out)
+            assert np.asarray(out).tobytes() == wanted
+
+
 def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)

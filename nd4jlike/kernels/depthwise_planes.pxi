@@ -70,6 +70,10 @@ cdef enum:
     NEAR_ROWS = 9
     # Of planes of so few, runs of several ones follow each other.
     LOW_ROWS = 4
+    # Planes, of fewer those of so many rows of outputs, whose rows threads share; of others they share the planes, a vector of them at a time, or fewer.
+    MANY_PLANES = 4 * LANES
+    TALL_PLANE = 64
+    PLANES_TOGETHER = 4
     # Of one that are computed by twos though one has none beside it, at least.
     DOUBLED_VECTORS = 7
     # Where a filter has one row or column, columns from which on rows are computed one by one; taps of a row up to which; columns for each that pay for edges.
@@ -647,7 +651,9 @@ cdef void narrow(
         narrow_runs(target + i * plane, row, <const float *> source + i * rows * width, width, rows, width, element)
 
 
-cdef void run_widened(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef void run_widened(
+    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
     """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again."""
     cdef Widened size = widened_of(problem)
     cdef Problem wide = problem[0]
@@ -678,10 +684,46 @@ cdef void run_widened(const Problem *problem, const char *x, char *y, char *scra
                 scratch, x + (image * x_strides[0] + first * x_strides[1] + channel * x_strides[3]) * 2,
                 count, x_strides[3] * 2, wide.height, x_strides[1] * 2, problem.width, problem.element,
             )
-            run_strips_or_turned(&wide, channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
+            run_strips_or_turned(&wide, lead + channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
             narrow(
                 y + (image * y_strides[0] + top * y_strides[1] + channel * problem.multiplier * y_strides[3]) * 2, scratch + size.x_bytes,
                 count * problem.multiplier, y_strides[3] * 2, rows, y_strides[1] * 2, problem.out_width, problem.element,
             )
             channel += count
         begin += rows
+
+
+cdef inline void run_some_planes(
+    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
+    if has_strips(problem):
+        run_strips_or_turned(problem, lead, x, y, begin, end)
+    else:
+        run_widened(problem, lead, x, y, scratch, begin, end)
+
+
+cdef inline Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
+    """The first plane that threads do who begin at an output row, in their share of the planes."""
+    cdef Py_ssize_t together = LANES if is_turned(problem) or problem.channels >= MANY_PLANES else PLANES_TOGETHER
+    return problem.channels if row == problem.out_height else problem.channels * row // problem.out_height // together * together
+
+
+cdef void run_share(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """As run_strips, or of halves that are widened: where there are many planes all rows of some of them, as strips begin anew with each plane."""
+    cdef Py_ssize_t itemsize = item_bytes(problem.element), image, row, last, first
+    cdef Problem some = problem[0]
+    cdef bint whole = begin % problem.out_height == 0 and end % problem.out_height == 0
+    if whole or problem.channels < LANES or (problem.channels < MANY_PLANES and problem.out_height >= TALL_PLANE):
+        run_some_planes(problem, 0, x, y, scratch, begin, end)
+        return
+    while begin < end:
+        image, row = begin // problem.out_height, begin % problem.out_height
+        last = min(problem.out_height, row + end - begin)
+        first = plane_at(problem, row)
+        some.channels = plane_at(problem, last) - first
+        if some.channels:
+            run_some_planes(
+                &some, first * problem.multiplier, x + first * problem.x_strides[3] * itemsize,
+                y + first * problem.multiplier * problem.y_strides[3] * itemsize, scratch, image * problem.out_height, (image + 1) * problem.out_height,
+            )
+        begin += last - row

@@ -244,10 +244,8 @@ cdef void run_in_planes(const Problem *problem, const char *x, char *y, char *sc
         run_row_by_row(problem, x, y, begin, end)
     elif kernel == BY_MIXED_STRIPS:
         run_mixed(problem, x, y, begin, end)
-    elif kernel == BY_STRIPS:
-        run_strips_or_turned(problem, 0, x, y, begin, end)
-    elif kernel == BY_WIDENED_STRIPS:
-        run_widened(problem, x, y, scratch, begin, end)
+    elif kernel == BY_STRIPS or kernel == BY_WIDENED_STRIPS:
+        run_share(problem, x, y, scratch, begin, end)
     elif kernel == BY_STAGES:
         run_staged(problem, x, y, scratch, begin, end)
     else:
