@@ -444,7 +444,7 @@ cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
     )
 
 
-cdef inline bint fills_better(const Problem *problem, Py_ssize_t vector, Py_ssize_t share) noexcept nogil:
+cdef bint fills_better(const Problem *problem, Py_ssize_t vector, Py_ssize_t share) noexcept nogil:
     """Whether planes, which take `share` percent for a lane, take more for all lanes of a row of outputs than pixels do for those of their channels."""
     cdef Py_ssize_t row = divide_up(problem.out_width, vector) * vector, pixel = divide_up(problem.channels, LANES) * LANES
     return share * row * problem.channels > 100 * problem.out_width * pixel

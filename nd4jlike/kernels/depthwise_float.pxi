@@ -265,7 +265,7 @@ cdef inline bint is_far(const Problem *problem) noexcept nogil:
     return problem.distance >= (CACHE_EDGE if problem.roomy else IN_MEMORY)
 
 
-cdef inline bint wastes_columns(const Line *line) noexcept nogil:
+cdef bint wastes_columns(const Line *line) noexcept nogil:
     """Whether so many columns of a row of wide tiles are computed twice that rows of inputs one by one do not pay."""
     cdef Py_ssize_t outputs = divide_up(line.outputs, line.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
     return 8 * computed > 9 * outputs if line.step > 1 else 2 * computed > 3 * outputs
@@ -292,7 +292,7 @@ cdef bint runs_sums(const Problem *problem) noexcept nogil:
     )
 
 
-cdef inline bint lie_apart(const Problem *problem) noexcept nogil:
+cdef bint lie_apart(const Problem *problem) noexcept nogil:
     """Whether pixels that share sets are faster read one after another, by 3x3 with a step of 2, than by rows of inputs or through scratch."""
     return (
         VECTOR_BYTES == 64 and not problem.roomy and problem.kernel_height == problem.kernel_width == 3
@@ -312,7 +312,7 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     )
 
 
-cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
+cdef bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether the sets of a first-level cache that a tile of 4 rows or columns falls into have no room for its inputs, but for those of one of 2: four sets, or
     rows in the same ones; of fewer sets not even for those."""
     cdef Py_ssize_t way = problem.sets * lowest_bit(job.across.x)
@@ -324,7 +324,7 @@ cdef inline bint has_small_tiles(const Rows *job, const Problem *problem) noexce
     )
 
 
-cdef inline Range paired_rows(const Line *line) noexcept nogil:
+cdef Range paired_rows(const Line *line) noexcept nogil:
     """Output rows, an even number, all of whose inputs are there, from the first such row on."""
     cdef int first = <int> max(0, line.pad)
     return Range(first, first + <int> max(0, min(line.outputs, line.extent + line.pad - line.taps + 1) - first) // 2 * 2)
@@ -402,7 +402,7 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
     return True
 
 
-cdef inline bint too_narrow(const Rows *job) noexcept nogil:
+cdef bint too_narrow(const Rows *job) noexcept nogil:
     """Of halves by large filters, whether so few columns have no tiles but general ones, and are more than a few rows."""
     cdef Py_ssize_t columns = divide(job.across.outputs, job.across.phases)
     return (

@@ -99,7 +99,7 @@ cdef struct Pieces:
     vi32 masks[MASKED_PIECES * PLANE_TAPS * PLANE_STRIDES]
 
 
-cdef inline bint is_line(const Problem *problem) noexcept nogil:
+cdef bint is_line(const Problem *problem) noexcept nogil:
     """Whether float32 is filtered by one row or column, without a step along rows, which are some vectors, of a plane or of pixels of few channels."""
     return (
         line_kernels[0] != NULL and problem.element == FLOAT32 and problem.stride_width == 1 and min(problem.kernel_height, problem.kernel_width) == 1
@@ -127,7 +127,7 @@ cdef Py_ssize_t mixed_lanes(const Problem *problem) noexcept nogil:
     return pixels * channels if pixels > 2 or (pixels == 2 and channels * FOLD_PAYS <= LANES) else 0
 
 
-cdef inline const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept nogil:
+cdef const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept nogil:
     """Of pixels that share a vector, at step 1, the strips of a filter, the first of them NULL where there are none: square ones, and float32 by one column."""
     cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width
     if high > STRIP_TAPS or problem.stride_width != 1 or problem.stride_height != 1 or taps not in (1, high):
@@ -135,7 +135,7 @@ cdef inline const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept 
     return &mixed_columns[high][0] if taps < high and problem.element == FLOAT32 else &mixed_strips[problem.element][taps][0]
 
 
-cdef inline bint has_mixed_strips(const Problem *problem) noexcept nogil:
+cdef bint has_mixed_strips(const Problem *problem) noexcept nogil:
     """Of problems with mixed lanes, those by filters that are common."""
     return mixed_strips_of(problem)[0] != NULL
 
@@ -183,7 +183,7 @@ cdef bint in_planes(const Problem *problem) noexcept nogil:
     )
 
 
-cdef inline const PlaneStrips *strips_of(const Problem *problem, int element) noexcept nogil:
+cdef const PlaneStrips *strips_of(const Problem *problem, int element) noexcept nogil:
     """The strips of a filter, the first of them NULL where there are none: square ones, and lines of float32 without a step, on more than one column."""
     cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width, stride = problem.stride_width
     if max(high, taps) > STRIP_TAPS or stride > PLANE_STRIDES or problem.stride_height != stride or (high != taps and min(high, taps) > 1):
@@ -207,7 +207,7 @@ cdef bint in_strips(const Problem *problem) noexcept nogil:
     )
 
 
-cdef inline bint has_strips(const Problem *problem) noexcept nogil:
+cdef bint has_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those whose elements are read as they are; others are widened."""
     return strips_of(problem, problem.element)[0] != NULL
 
@@ -217,7 +217,7 @@ cdef inline Py_ssize_t whole_rows_of(const Problem *problem) noexcept nogil:
     return LANES if problem.stride_width == 1 else 2 * LANES
 
 
-cdef inline bint has_narrow_strips(const Problem *problem) noexcept nogil:
+cdef bint has_narrow_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those of which a register holds rows of two planes."""
     return (
         2 * problem.width <= whole_rows_of(problem) and 2 * problem.out_width <= LANES
@@ -693,7 +693,7 @@ cdef void run_widened(
         begin += rows
 
 
-cdef inline void run_some_planes(
+cdef void run_some_planes(
     const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
     if has_strips(problem):
@@ -702,7 +702,7 @@ cdef inline void run_some_planes(
         run_widened(problem, lead, x, y, scratch, begin, end)
 
 
-cdef inline Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
+cdef Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
     """The first plane that threads do who begin at an output row, in their share of the planes."""
     cdef Py_ssize_t together = LANES if is_turned(problem) or problem.channels >= MANY_PLANES else PLANES_TOGETHER
     return problem.channels if row == problem.out_height else problem.channels * row // problem.out_height // together * together
