@@ -292,7 +292,7 @@ cdef bint runs_sums(const Problem *problem) noexcept nogil:
     )
 
 
-cdef bint lie_apart(const Problem *problem) noexcept nogil:
+cdef bint goes_by_pixels(const Problem *problem) noexcept nogil:
     """Whether pixels that share sets are faster read one after another, by 3x3 with a step of 2, than by rows of inputs or through scratch."""
     return (
         VECTOR_BYTES == 64 and not problem.roomy and problem.kernel_height == problem.kernel_width == 3
@@ -305,7 +305,7 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
     cdef bint steps = problem.stride_height * problem.stride_width > 1
     return (
         ((problem.sets == 1 and not (problem.roomy and steps)) or (problem.sets == 2 and VECTOR_BYTES < 64 and not steps)) and not runs_sums(problem)
-        and not lie_apart(problem) and not (is_far(problem) and (VECTOR_BYTES == 64 or problem.roomy))
+        and not goes_by_pixels(problem) and not (is_far(problem) and (VECTOR_BYTES == 64 or problem.roomy))
         and problem.element == FLOAT32 and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
@@ -464,7 +464,7 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether an output after another is faster: no inputs are shared, or they are not found again in the first-level cache, where all of it falls into two
     sets, or one of more ways, or comes from afar."""
     if (
-        (problem.sets == 2 or (problem.sets == 1 and (problem.roomy or lie_apart(problem)))) and problem.element == FLOAT32
+        (problem.sets == 2 or (problem.sets == 1 and (problem.roomy or goes_by_pixels(problem)))) and problem.element == FLOAT32
         and job.down.step == job.across.step == 2 and job.down.taps == job.across.taps == 3
     ):
         return not (job.spread or job.swapped or problem.x_block or problem.y_block)
