@@ -491,7 +491,7 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
         return filled
     if by_lines(problem):
         return False
-    if is_column(problem) and VECTOR_BYTES > 16:
+    if is_column(problem):
         return problem.channels >= 2 * PIXEL_CHANNELS
     if in_strips(problem):
         return (filled or VECTOR_BYTES == 64) and idles_in_strips(problem)
