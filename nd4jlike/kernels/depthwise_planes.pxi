@@ -1,5 +1,4 @@
-# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h). Halves become float32 a few
-# planes at a time.
+# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h).
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
@@ -70,10 +69,6 @@ cdef enum:
     NEAR_ROWS = 9
     # Of planes of so few, runs of several ones follow each other.
     LOW_ROWS = 4
-    # Planes, of fewer those of so many rows of outputs, whose rows threads share; of others they share the planes, a vector of them at a time, or fewer.
-    MANY_PLANES = 4 * LANES
-    TALL_PLANE = 64
-    PLANES_TOGETHER = 4
     # Of one that are computed by twos though one has none beside it, at least.
     DOUBLED_VECTORS = 7
     # Where a filter has one row or column, columns from which on rows are computed one by one; taps of a row up to which; columns for each that pay for edges.
@@ -82,9 +77,6 @@ cdef enum:
     EDGE_COLUMNS = 8
     # Of planes that are turned.
     TURNED_PIXELS = 256
-    # Of float32 that halves become at a time, with the outputs. With fewer rows of a plane than these, most are rows around.
-    WIDENED_BYTES = 64 << 10
-    WIDENED_ROWS = 4
 
 
 # Neighbouring output columns: one vector or two. Masks: the index of their first, -1 where every input is inside the image.
@@ -595,135 +587,3 @@ cdef void run_mixed(const Problem *problem, const char *x, char *y, Py_ssize_t b
         run_row_by_row(problem, x, y, begin, end)
     else:
         run_planes(problem, x, y, begin, end)
-
-
-# Halves that are float32 at a time: input channels, output rows, and bytes.
-cdef struct Widened:
-    Py_ssize_t channels, rows, x_bytes, y_bytes
-
-
-cdef inline Py_ssize_t rows_below(const Problem *problem, Py_ssize_t rows) noexcept nogil:
-    """Rows from the first to the last one that so many output rows read."""
-    return (rows - 1) * problem.stride_height + (problem.kernel_height - 1) * problem.dilation_height + 1
-
-
-cdef Widened widened_of(const Problem *problem) noexcept nogil:
-    cdef Widened size = Widened(1, problem.out_height, 0, 0)
-    # Strips take two planes at a time.
-    cdef Py_ssize_t together = 2 if problem.channels > 1 else 1
-    while True:
-        size.x_bytes = min(problem.height, rows_below(problem, size.rows)) * problem.width * 4
-        size.y_bytes = problem.multiplier * size.rows * problem.out_width * 4
-        if together * (size.x_bytes + size.y_bytes) <= WIDENED_BYTES or size.rows <= WIDENED_ROWS:
-            break
-        size.rows = (size.rows + 1) // 2
-    size.channels = max(1, min(problem.channels, WIDENED_BYTES // (size.x_bytes + size.y_bytes)))
-    if 1 < size.channels < problem.channels:
-        size.channels -= size.channels % (LANES if size.channels > LANES else together)
-    size.x_bytes = divide_up(size.x_bytes * size.channels, VECTOR_BYTES) * VECTOR_BYTES
-    size.y_bytes *= size.channels
-    return size
-
-
-cdef void widen(
-    char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
-) noexcept nogil:
-    """Halves, planes and rows so many bytes apart, to float32 side by side; the last vector is written whole."""
-    cdef Py_ssize_t i
-    if row == 2 * width:
-        width, rows = width * rows, 1
-    if rows == 1:
-        planes, rows, row = 1, planes, plane
-    for i in range(planes):
-        widen_runs(<float *> target + i * rows * width, width, source + i * plane, row, rows, width, element)
-
-
-cdef void narrow(
-    char *target, const char *source, Py_ssize_t planes, Py_ssize_t plane, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t width, int element,
-) noexcept nogil:
-    """And back."""
-    cdef Py_ssize_t i
-    if row == 2 * width:
-        width, rows = width * rows, 1
-    if rows == 1:
-        planes, rows, row = 1, planes, plane
-    for i in range(planes):
-        narrow_runs(target + i * plane, row, <const float *> source + i * rows * width, width, rows, width, element)
-
-
-cdef void run_widened(
-    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
-) noexcept nogil:
-    """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again."""
-    cdef Widened size = widened_of(problem)
-    cdef Problem wide = problem[0]
-    cdef Py_ssize_t image, top, rows, first, last, channel, count
-    cdef const Py_ssize_t *x_strides = &problem.x_strides[0]
-    cdef const Py_ssize_t *y_strides = &problem.y_strides[0]
-    wide.element = FLOAT32
-    wide.batch = 1
-    wide.x_strides = [0, problem.width, 1, 0]
-    wide.y_strides = [0, problem.out_width, 1, 0]
-    while begin < end:
-        image = begin // problem.out_height
-        top = begin % problem.out_height
-        rows = min(min(size.rows, problem.out_height - top), end - begin)
-        first = top * problem.stride_height - problem.pad_top
-        last = min(problem.height, first + rows_below(problem, rows))
-        wide.pad_top = -min(first, 0)
-        first = min(max(first, 0), max(last, 0))
-        wide.height = max(last, 0) - first
-        wide.out_height = rows
-        wide.x_strides[3] = wide.height * problem.width
-        wide.y_strides[3] = rows * problem.out_width
-        channel = 0
-        while channel < problem.channels:
-            count = min(size.channels, problem.channels - channel)
-            wide.channels = count
-            widen(
-                scratch, x + (image * x_strides[0] + first * x_strides[1] + channel * x_strides[3]) * 2,
-                count, x_strides[3] * 2, wide.height, x_strides[1] * 2, problem.width, problem.element,
-            )
-            run_strips_or_turned(&wide, lead + channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)
-            narrow(
-                y + (image * y_strides[0] + top * y_strides[1] + channel * problem.multiplier * y_strides[3]) * 2, scratch + size.x_bytes,
-                count * problem.multiplier, y_strides[3] * 2, rows, y_strides[1] * 2, problem.out_width, problem.element,
-            )
-            channel += count
-        begin += rows
-
-
-cdef void run_some_planes(
-    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
-) noexcept nogil:
-    if has_strips(problem):
-        run_strips_or_turned(problem, lead, x, y, begin, end)
-    else:
-        run_widened(problem, lead, x, y, scratch, begin, end)
-
-
-cdef Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
-    """The first plane that threads do who begin at an output row, in their share of the planes."""
-    cdef Py_ssize_t together = LANES if is_turned(problem) or problem.channels >= MANY_PLANES else PLANES_TOGETHER
-    return problem.channels if row == problem.out_height else problem.channels * row // problem.out_height // together * together
-
-
-cdef void run_share(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """As run_strips, or of halves that are widened: where there are many planes all rows of some of them, as strips begin anew with each plane."""
-    cdef Py_ssize_t itemsize = item_bytes(problem.element), image, row, last, first
-    cdef Problem some = problem[0]
-    cdef bint whole = begin % problem.out_height == 0 and end % problem.out_height == 0
-    if whole or problem.channels < LANES or (problem.channels < MANY_PLANES and problem.out_height >= TALL_PLANE):
-        run_some_planes(problem, 0, x, y, scratch, begin, end)
-        return
-    while begin < end:
-        image, row = begin // problem.out_height, begin % problem.out_height
-        last = min(problem.out_height, row + end - begin)
-        first = plane_at(problem, row)
-        some.channels = plane_at(problem, last) - first
-        if some.channels:
-            run_some_planes(
-                &some, first * problem.multiplier, x + first * problem.x_strides[3] * itemsize,
-                y + first * problem.multiplier * problem.y_strides[3] * itemsize, scratch, image * problem.out_height, (image + 1) * problem.out_height,
-            )
-        begin += last - row
