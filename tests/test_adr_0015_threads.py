@@ -178,6 +178,26 @@ def test_d3_planes_in_strips_are_shared_plane_by_plane(isa, dtype):
             assert np.asarray(out).tobytes() == wanted
 
 
+@pytest.mark.parametrize("isa", dispatch.available())
+def test_d3_bands_are_shared_block_by_block(isa):
+    """D3: each thread has all rows of its share of the planes instead, and of bands of 16 blocks and more, or 8, of its share of the blocks."""
+    rng = np.random.default_rng(3)
+    for batch, channels, (height, width), kernel, stride, multiplier in (
+        (1, 270, (21, 10), (5, 5), 1, 1), (2, 131, (13, 20), (3, 3), 2, 1), (3, 40, (40, 9), (3, 3), 1, 4), (1, 300, (70, 11), (3, 3), 1, 1),
+        (1, 140, (70, 11), (3, 3), 1, 1), (1, 1000, (30, 1), (5, 1), 1, 1), (1, 150, (66, 5), (3, 3), 1, 2),
+    ):  # fmt: skip
+        weights = rng.integers(-127, 127, (*kernel, channels, multiplier), "int8")
+        x = rng.integers(-999, 999, (batch, height, width, channels), "int16")
+        options = {"quantization": nd.Quantization((0.1, 0), 0.01, (0.5, 0)), "stride": stride, "dtype": "int16", "isa": isa}
+        alone = nd.DepthwiseConv2d(weights, **options)
+        wanted = alone(x).to_numpy().tobytes()
+        assert "through bands" in alone.explain(x)
+        for threads in (2, 3, 7):
+            out = nd.full((batch, -(-height // stride), -(-width // stride), channels * multiplier), 7, dtype="int16")
+            nd.DepthwiseConv2d(weights, threads=threads, **options)(x, out)
+            assert out.to_numpy().tobytes() == wanted
+
+
 def test_d3_rows_are_shared_in_pairs():
     """D3: its rows are shared in pairs, which kernels compute together."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 512, 1), np.float32), threads=64)

@@ -7,6 +7,11 @@ cdef enum:
     IN_PLACE_BYTES = 256 << 10
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
+    # Blocks of bands from which on threads share them, some at a time, and of images of so few rows; of others they share the rows.
+    MANY_BLOCKS = 16
+    FEW_BLOCKS = 8
+    BANDS_TOGETHER = 2
+    LOW_IMAGE = 64
 
 
 cdef struct Need:
@@ -238,12 +243,18 @@ cdef void run_tile(
         scatter(job, y, y_target, rows, columns, channels)
 
 
+cdef Py_ssize_t block_at(const Job *job, Py_ssize_t row) noexcept nogil:
+    """The first block that threads do who begin at an output row, in their share of the blocks."""
+    return job.blocks if row == job.problem.out_height else job.blocks * row // job.problem.out_height // BANDS_TOGETHER * BANDS_TOGETHER
+
+
 cdef void run(const Problem *problem, const vector *blocks, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end of batch*out_height; `blocks` are those of problem.packed."""
+    """Output rows begin to end of batch*out_height; `blocks` are those of problem.packed. A part of an image may be all rows of as many of its blocks:
+    bands begin anew with each part."""
     cdef Job job
     cdef vector blank[BLANKS]
     cdef vector limits[LIMITS]
-    cdef Py_ssize_t image, row, rows, column, columns, block
+    cdef Py_ssize_t image, row, last, rows, column, columns, block, first_block, blocks_end
     cdef int low = problem.quantized_min - problem.output_zero_point, high = problem.quantized_max - problem.output_zero_point, two
     prepare(&job, problem, blocks, (<const int *> problem.packed)[FINITE_FLAG])
     if vector is vf32:
@@ -272,18 +283,25 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
     while begin < end:
         image = begin // problem.out_height
         row = begin % problem.out_height
-        rows = min(min(job.tile_columns if job.swapped else job.tile_rows, problem.out_height - row), end - begin)
-        column = 0
-        while column < problem.out_width:
-            columns = 1 if job.swapped else min(job.tile_columns, problem.out_width - column)
-            for block in range(job.blocks):
-                run_tile(
-                    &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
-                    blank, block * job.lanes,
-                    column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
-                )
-            column += columns
-        begin += rows
+        last = min(problem.out_height, row + end - begin)
+        begin += last - row
+        first_block, blocks_end = 0, job.blocks
+        if problem.shared and job.band_bytes and job.blocks >= (FEW_BLOCKS if problem.out_height < LOW_IMAGE else MANY_BLOCKS):
+            first_block, blocks_end = block_at(&job, row), block_at(&job, last)
+            row, last = 0, problem.out_height
+        while row < last:
+            rows = min(job.tile_columns if job.swapped else job.tile_rows, last - row)
+            column = 0
+            while column < problem.out_width:
+                columns = 1 if job.swapped else min(job.tile_columns, problem.out_width - column)
+                for block in range(first_block, blocks_end):
+                    run_tile(
+                        &job, limits, blocks + block * job.block_vectors, x + image * job.x_strides[0], y + image * job.y_strides[0], scratch,
+                        blank, block * job.lanes,
+                        column if job.swapped else row, columns if job.swapped else rows, row if job.swapped else column, rows if job.swapped else columns,
+                    )
+                column += columns
+            row += rows
 
 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:

@@ -125,8 +125,7 @@ cdef void run_share(const Problem *problem, const char *x, char *y, char *scratc
     """As run_strips, or of halves that are widened: where there are many planes all rows of some of them, as strips begin anew with each plane."""
     cdef Py_ssize_t itemsize = item_bytes(problem.element), image, row, last, first
     cdef Problem some = problem[0]
-    cdef bint whole = begin % problem.out_height == 0 and end % problem.out_height == 0
-    if whole or problem.channels < LANES or (problem.channels < MANY_PLANES and problem.out_height >= TALL_PLANE):
+    if not problem.shared or problem.channels < LANES or (problem.channels < MANY_PLANES and problem.out_height >= TALL_PLANE):
         run_some_planes(problem, 0, x, y, scratch, begin, end)
         return
     while begin < end:
