@@ -560,7 +560,7 @@ A depthwise convolution, configured once and run many times.
             # Rows around a piece are brought once more.
             whole = launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height
             launch.step = launch.planes.out_height if whole else max(launch.step, share)
-        problem.shared = launch.parts > 1 and not turns
+        problem.shared = launch.parts if launch.parts > 1 and not turns else 0
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 

@@ -162,11 +162,11 @@ def test_d3_planes_are_shared_by_parts_of_the_channels():
 @pytest.mark.parametrize("isa", dispatch.available())
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_d3_planes_in_strips_are_shared_plane_by_plane(isa, dtype):
-    """D3: of planes in strips, four vectors of them and more, or one where they have less than 64 rows, each thread has all rows of its share."""
+    """D3: of planes in strips (ADR 0004), four and more for each thread, each has all rows of its share of the planes instead."""
     rng = np.random.default_rng(3)
     for batch, channels, (height, width), kernel, stride, multiplier in (
         (1, 70, (31, 40), 3, 1, 1), (2, 131, (13, 20), 5, 1, 1), (3, 96, (9, 9), 5, 1, 1), (1, 37, (70, 24), 3, 2, 1), (2, 40, (28, 28), 3, 1, 2),
-        (1, 20, (66, 33), 3, 1, 1), (5, 200, (7, 7), 3, 1, 1), (1, 16, (40, 48), 7, 1, 1), (1, 3, (64, 200), 3, 1, 1),
+        (1, 20, (66, 33), 3, 1, 1), (1, 9, (150, 150), 3, 1, 1), (2, 29, (64, 90), 5, 1, 1), (5, 200, (7, 7), 3, 1, 1), (1, 16, (40, 48), 7, 1, 1), (1, 3, (64, 200), 3, 1, 1),
     ):  # fmt: skip
         weights = nd.array(rng.standard_normal((kernel, kernel, channels, multiplier)).astype(np.float32), dtype=dtype)
         x = nd.array(rng.standard_normal((batch, channels, height, width)).astype(np.float32), dtype=dtype)
@@ -180,7 +180,7 @@ def test_d3_planes_in_strips_are_shared_plane_by_plane(isa, dtype):
 
 @pytest.mark.parametrize("isa", dispatch.available())
 def test_d3_bands_are_shared_block_by_block(isa):
-    """D3: each thread has all rows of its share of the planes instead, and of bands of 16 blocks and more, or 8, of its share of the blocks."""
+    """D3: and of bands of as many blocks, twice as many where images have 64 rows, of its share of the blocks."""
     rng = np.random.default_rng(3)
     for batch, channels, (height, width), kernel, stride, multiplier in (
         (1, 270, (21, 10), (5, 5), 1, 1), (2, 131, (13, 20), (3, 3), 2, 1), (3, 40, (40, 9), (3, 3), 1, 4), (1, 300, (70, 11), (3, 3), 1, 1),

@@ -7,11 +7,10 @@ cdef enum:
     IN_PLACE_BYTES = 256 << 10
     # Output columns in a vector from which on the copy into a band pays where reading in place is possible.
     FOLD_PAYS = 4
-    # Blocks of bands from which on threads share them, some at a time, and of images of so few rows; of others they share the rows.
-    MANY_BLOCKS = 16
-    FEW_BLOCKS = 8
+    # Blocks of bands for each thread, twice as many of images of so many rows, from which on threads share them, some at a time; of fewer they share the rows.
+    BLOCKS_EACH = 4
+    TALL_IMAGE = 64
     BANDS_TOGETHER = 2
-    LOW_IMAGE = 64
 
 
 cdef struct Need:
@@ -286,7 +285,7 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
         last = min(problem.out_height, row + end - begin)
         begin += last - row
         first_block, blocks_end = 0, job.blocks
-        if problem.shared and job.band_bytes and job.blocks >= (FEW_BLOCKS if problem.out_height < LOW_IMAGE else MANY_BLOCKS):
+        if problem.shared and job.band_bytes and job.blocks >= (BLOCKS_EACH if problem.out_height < TALL_IMAGE else 2 * BLOCKS_EACH) * problem.shared:
             first_block, blocks_end = block_at(&job, row), block_at(&job, last)
             row, last = 0, problem.out_height
         while row < last:

@@ -4,9 +4,11 @@ cdef enum:
     # Of float32 that halves become at a time, with the outputs. With fewer rows of a plane than these, most are rows around.
     WIDENED_BYTES = 64 << 10
     WIDENED_ROWS = 4
-    # Planes, of fewer those of so many rows of outputs, whose rows threads share; of others they share the planes, a vector of them at a time, or fewer.
-    MANY_PLANES = 4 * LANES
+    # Planes for each thread, of fewer they share the rows; of others the planes: those of so many rows of outputs one by one, else a vector of many at a
+    # time, or some.
+    PLANES_EACH = 4
     TALL_PLANE = 64
+    MANY_PLANES = 4 * LANES
     PLANES_TOGETHER = 4
 
 
@@ -117,7 +119,9 @@ cdef void run_some_planes(
 
 cdef Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
     """The first plane that threads do who begin at an output row, in their share of the planes."""
-    cdef Py_ssize_t together = LANES if is_turned(problem) or problem.channels >= MANY_PLANES else PLANES_TOGETHER
+    cdef Py_ssize_t together = 1 if problem.out_height >= TALL_PLANE else PLANES_TOGETHER
+    if is_turned(problem) or (together > 1 and problem.channels >= MANY_PLANES):
+        together = LANES
     return problem.channels if row == problem.out_height else problem.channels * row // problem.out_height // together * together
 
 
@@ -125,7 +129,7 @@ cdef void run_share(const Problem *problem, const char *x, char *y, char *scratc
     """As run_strips, or of halves that are widened: where there are many planes all rows of some of them, as strips begin anew with each plane."""
     cdef Py_ssize_t itemsize = item_bytes(problem.element), image, row, last, first
     cdef Problem some = problem[0]
-    if not problem.shared or problem.channels < LANES or (problem.channels < MANY_PLANES and problem.out_height >= TALL_PLANE):
+    if not problem.shared or problem.channels < PLANES_EACH * problem.shared:
         run_some_planes(problem, 0, x, y, scratch, begin, end)
         return
     while begin < end:

@@ -66,8 +66,9 @@ cdef struct Problem:
     bint agrees
     # DIRECT or WINOGRAD.
     int algorithm
-    # Whether calls of disjoint ranges of rows make up all of them, so that each may compute another part of an image that is as large.
-    bint shared
+    # Threads whose calls, of disjoint ranges of rows, make up all of them, so that each may compute another part of an image that is as large; 0: one thread,
+    # or others' rows.
+    int shared
 
     # IN_CACHE to IN_MEMORY. Decides on the order of work, not on results.
     int distance
