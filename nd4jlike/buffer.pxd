@@ -13,7 +13,7 @@ cdef class Buffer:
     cdef Py_buffer export
     # Memory of our own, as malloc gave it, freed with this object; NULL when wrapped.
     cdef void *allocation
-    # True once the padding can be written by others: wrapped, or exported whole. It never becomes false again.
+    # True once the padding can be written by others: wrapped, or exported whole. It never becomes false again, so threads only ever write true.
     cdef bint shared_with_others
     # What every padding cell of a kind holds while `shared_with_others` is false: the bits of one element, when known.
     cdef bint halo_known, tail_known

@@ -22,7 +22,7 @@ cdef enum:
 
 # The format of bytes.
 cdef char *BYTES = "B"
-# Large allocations so far.
+# Large allocations so far, about: threads may count at the same time.
 cdef unsigned int large_ones = 0
 
 __all__ = ["Buffer"]
@@ -60,7 +60,8 @@ cdef class Buffer:
     @property
     def address(self):
         """Address of the first byte; who has it can write the padding, so the buffer is `shared` from then on."""
-        self.shared_with_others = self.shared_with_others or not self.readonly
+        if not self.readonly:
+            self.shared_with_others = True
         return <uintptr_t> self.data
 
     @property
@@ -137,7 +138,8 @@ cdef Buffer wrap(object exporter):
     cdef Py_buffer view
     if isinstance(exporter, Buffer):
         ours = exporter
-        ours.shared_with_others = ours.shared_with_others or not ours.readonly
+        if not ours.readonly:
+            ours.shared_with_others = True
         return ours
     try:
         held = memoryview(exporter)

@@ -320,7 +320,8 @@ cdef class NdArray(_Operators):
         return walk_padding(&walk, layout, self.buffer.data, LOOK, HALO | TAIL, bits)
 
     cdef void hand_out(self) noexcept:
-        self.buffer.shared_with_others = self.buffer.shared_with_others or not self.readonly
+        if not self.readonly:
+            self.buffer.shared_with_others = True
 
     cdef bint fills_buffer(self) noexcept:
         cdef const Layout *layout = &self.descriptor.layout

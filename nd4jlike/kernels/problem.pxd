@@ -132,7 +132,8 @@ cdef struct Family:
     bint (*as_pixels)(const Problem *problem) noexcept nogil
     # Whose addresses decide on Problem.lead; NULL: nobody's.
     int (*aligns)(const Problem *problem) noexcept nogil
-    # Computes output rows [begin, end) of batch*out_height, or what stands for them (Problem.shared); disjoint ranges may run at the same time, each with its own scratch.
+    # Computes output rows [begin, end) of batch*out_height, or what stands for them (Problem.shared); disjoint ranges may run at the same time, each with
+    # its own scratch.
     void (*run)(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 
 
