@@ -558,8 +558,12 @@ A depthwise convolution, configured once and run many times.
             launch.step = max(launch.step, share)
         elif turns and not launch.planes.one_by_one:
             # Rows around a piece are brought once more.
-            whole = launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height
-            launch.step = launch.planes.out_height if whole else max(launch.step, share)
+            if launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height:
+                launch.step = launch.planes.out_height
+            else:
+                count_last_rows(launch.planes)
+                launch.rows = source.shape[self._axes[0]] * rows_of_image(launch.planes)
+                launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         problem.shared = launch.parts if launch.parts > 1 and not turns else 0
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
@@ -803,7 +807,7 @@ A depthwise convolution, configured once and run many times.
         apart, parts, rows = "", "", launch.rows
         if launch.planes != NULL:
             count = parts_of(launch.planes)
-            rows, parts = launch.rows // count, f" of {count} parts of the channels" if count > 1 else ""
+            rows, parts = x.shape[self._axes[0]] * launch.planes.out_height, f" of {count} parts of the channels" if count > 1 else ""
             apart = f"apart, {launch.planes.outputs} rows of outputs of {launch.planes.together} at a time side by side in scratch: "
             apart = "" if launch.turned else "apart: " if launch.planes.one_by_one else apart
         weights = self._reading(x.shape[self._axes[3]]).weights

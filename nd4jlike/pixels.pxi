@@ -28,8 +28,8 @@ cdef struct Planes:
     Py_ssize_t channels, together
     Problem rest
     Py_ssize_t packed_bytes
-    # Rows of an image and of its outputs; outputs of a section.
-    Py_ssize_t height, out_height, outputs
+    # Rows of an image and of its outputs; outputs of a section; rows that the last part of the channels counts for where threads share parts.
+    Py_ssize_t height, out_height, outputs, last_rows
     # Rows of an image above the first window, from a window to the next, and of a window. Sections that would have as many rows as the image, or more, have
     # those of the image, no others: `whole`.
     Py_ssize_t pad, step, window
@@ -99,7 +99,7 @@ cdef void cut_sections(
     lay_pixels(&planes.y_pixels, &planes.y, axes, y_pitch)
     planes.image_axis, planes.row_axis, planes.channel_axis = axes[0], axes[1], axes[3]
     planes.channels, planes.together = problem.channels, together
-    planes.height, planes.out_height = problem.height, problem.out_height
+    planes.height, planes.out_height, planes.last_rows = problem.height, problem.out_height, problem.out_height
     planes.pad, planes.step = problem.pad_top, problem.stride_height
     planes.window = window_rows(problem)
     planes.x_row = problem.width * x_pitch * x.itemsize
@@ -133,7 +133,7 @@ cdef void part_planes(Planes *planes, Problem *problem, const Layout *x, const L
     planes.x, planes.y, planes.one_by_one = x[0], y[0], True
     planes.image_axis, planes.row_axis, planes.channel_axis = axes[0], axes[1], axes[3]
     planes.channels, planes.together = problem.channels, 1
-    planes.height, planes.out_height, planes.outputs = problem.height, problem.out_height, ROWS_TOGETHER
+    planes.height, planes.out_height, planes.last_rows, planes.outputs = problem.height, problem.out_height, problem.out_height, ROWS_TOGETHER
     problem.batch, problem.channels, problem.channel_room, problem.sets = 1, 1, 0, 0
     problem.x_strides[3] = problem.y_strides[3] = 1
 
@@ -148,6 +148,18 @@ cdef void name_rest(Planes *planes, const Problem *problem) noexcept:
 cdef inline Py_ssize_t parts_of(const Planes *planes) noexcept nogil:
     """Of the channels."""
     return (planes.channels + planes.together - 1) // planes.together
+
+
+cdef inline Py_ssize_t rows_of_image(const Planes *planes) noexcept nogil:
+    """Output rows of all parts, as they count."""
+    return (parts_of(planes) - 1) * planes.out_height + planes.last_rows
+
+
+cdef void count_last_rows(Planes *planes) noexcept:
+    """Fewer channels take as much less time; of bytes, more than half of a vector takes that of all."""
+    cdef Py_ssize_t channels = (planes.rest.channels + FEW_CHANNELS - 1) // FEW_CHANNELS * FEW_CHANNELS
+    if 0 < channels <= (planes.together // 2 if planes.x.itemsize == 1 else planes.together):
+        planes.last_rows = max(1, planes.out_height * channels // planes.together)
 
 
 cdef inline const Problem *part_at(const Planes *planes, const Problem *problem, Py_ssize_t channel) noexcept nogil:
@@ -216,14 +228,17 @@ cdef void run_part(
 cdef void run_planes(
     const Planes *planes, const Problem *problem, const Family *family, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
-    """Output rows begin to end of all parts of the channels of all images."""
-    cdef Py_ssize_t image, index, top, rows
+    """Output rows begin to end, as they count, of all parts of the channels of all images."""
+    cdef Py_ssize_t image, index, top, rows, of
     cdef Problem part
     while begin < end:
-        index, top = begin // planes.out_height, begin % planes.out_height
-        rows = min(planes.out_height - top, end - begin)
-        image, index = index // parts_of(planes), index % parts_of(planes)
+        image, top = begin // rows_of_image(planes), begin % rows_of_image(planes)
+        index = min(top // planes.out_height, parts_of(planes) - 1)
+        top -= index * planes.out_height
+        of = planes.last_rows if index == parts_of(planes) - 1 else planes.out_height
+        rows = min(of - top, end - begin)
         part = part_at(planes, problem, index * planes.together)[0]
         part.packed = <const char *> problem.packed + index * planes.packed_bytes
-        run_part(planes, &part, family, x, y, scratch, image, top, top + rows, index * planes.together)
+        run_part(
+            planes, &part, family, x, y, scratch, image, top * planes.out_height // of, (top + rows) * planes.out_height // of, index * planes.together)
         begin += rows
