@@ -642,16 +642,19 @@ A depthwise convolution, configured once and run many times.
         cdef tuple axes = self._axes
         if launch.turned:
             axes = (axes[0], axes[2], axes[1], axes[3])
-        x_pitch, y_pitch = [geometry.pixel_pitch(1, count, size, SECTION_BYTES)
-                            for count, size in ((together, x.itemsize), (together * problem.multiplier, y.itemsize))]
-        launch.planes = <Planes *> calloc(1, sizeof(Planes))
+        cdef Py_ssize_t x_pitches[2]
+        cdef Py_ssize_t y_pitches[2]
+        for i, count in enumerate((together, problem.channels % together or together)):
+            x_pitches[i] = geometry.pixel_pitch(1, count, x.itemsize, SECTION_BYTES)
+            y_pitches[i] = geometry.pixel_pitch(1, count * problem.multiplier, y.itemsize, SECTION_BYTES)
+        launch.planes = <Planes *> calloc(2, sizeof(Planes))
         if launch.planes == NULL:
             raise MemoryError("cannot allocate a plan")
         launch.planes.moves, launch.planes.outside = kernels_of(launch.isa), <int> self._padding_bits
         if goes_one_by_one(problem):
             part_planes(launch.planes, problem, x, y, axes)
         else:
-            cut_sections(launch.planes, problem, x, y, axes, together, x_pitch, y_pitch)
+            cut_sections(launch.planes, problem, x, y, axes, together, x_pitches, y_pitches)
         return 0
 
     cdef int _pack(self, _Launch launch, object weights) except -1:

@@ -18,6 +18,7 @@ cdef enum:
     SKIMMED_BYTES = 8 << 20
 
 
+# Of two side by side, the second one is for the last channels, where these are fewer: its pixels are as far apart as suits so many.
 cdef struct Planes:
     # How elements are moved.
     const MoveTable *moves
@@ -88,22 +89,28 @@ cdef void lay_pixels(Layout *pixels, const Layout *layout, tuple axes, Py_ssize_
     pixels.strides[n], pixels.strides[h], pixels.strides[w], pixels.strides[c] = 0, layout.shape[w] * pitch, pitch, 1
 
 
-cdef void cut_sections(
-    Planes *planes, Problem *problem, const Layout *x, const Layout *y, tuple axes, Py_ssize_t together, Py_ssize_t x_pitch, Py_ssize_t y_pitch,
-) noexcept:
-    """Plan the sections of a problem, which becomes that of one of them, of so many channels. Pixels in scratch are so many elements apart."""
-    cdef Py_ssize_t rows = problem.height
-    planes.x, planes.y = x[0], y[0]
-    planes.x.offset = planes.y.offset = 0
+cdef void lay_sections(Planes *planes, const Problem *problem, tuple axes, Py_ssize_t x_pitch, Py_ssize_t y_pitch) noexcept:
     lay_pixels(&planes.x_pixels, &planes.x, axes, x_pitch)
     lay_pixels(&planes.y_pixels, &planes.y, axes, y_pitch)
+    planes.x_row = problem.width * x_pitch * planes.x.itemsize
+    planes.y_row = problem.out_width * y_pitch * planes.y.itemsize
+
+
+cdef void cut_sections(
+    Planes *planes, Problem *problem, const Layout *x, const Layout *y, tuple axes, Py_ssize_t together, const Py_ssize_t *x_pitches,
+    const Py_ssize_t *y_pitches,
+) noexcept:
+    """Plan the sections of a problem, which becomes that of one of them, of so many channels. Pixels in scratch are so many elements apart, and those of the
+    last channels."""
+    cdef Py_ssize_t rows = problem.height, x_pitch = x_pitches[0], y_pitch = y_pitches[0]
+    planes.x, planes.y = x[0], y[0]
+    planes.x.offset = planes.y.offset = 0
     planes.image_axis, planes.row_axis, planes.channel_axis = axes[0], axes[1], axes[3]
     planes.channels, planes.together = problem.channels, together
     planes.height, planes.out_height, planes.last_rows = problem.height, problem.out_height, problem.out_height
     planes.pad, planes.step = problem.pad_top, problem.stride_height
     planes.window = window_rows(problem)
-    planes.x_row = problem.width * x_pitch * x.itemsize
-    planes.y_row = problem.out_width * y_pitch * y.itemsize
+    lay_sections(planes, problem, axes, x_pitch, y_pitch)
     planes.outputs = rows_together(problem, planes.x_row, planes.y_row)
     # What windows reach beside the image takes no more scratch than the image (ADR 0005, D25).
     planes.whole = (planes.outputs - 1) * planes.step + planes.window >= rows
@@ -116,6 +123,8 @@ cdef void cut_sections(
     problem.x_strides = [0, problem.width * x_pitch, x_pitch, 1]
     problem.y_strides = [0, problem.out_width * y_pitch, y_pitch, 1]
     problem.channels, problem.channel_room = planes.together, x_pitch - planes.together
+    planes[1] = planes[0]
+    lay_sections(&planes[1], problem, axes, x_pitches[1], y_pitches[1])
 
 
 cdef bint goes_one_by_one(const Problem *problem) noexcept:
@@ -140,9 +149,12 @@ cdef void part_planes(Planes *planes, Problem *problem, const Layout *x, const L
 
 cdef void name_rest(Planes *planes, const Problem *problem) noexcept:
     """The problem of the last channels, once constants are known."""
+    cdef Py_ssize_t x_row = planes[1].x_row // planes.x.itemsize, y_row = planes[1].y_row // planes.y.itemsize
     planes.rest = problem[0]
     planes.rest.channels = planes.channels % planes.together
-    planes.rest.channel_room += planes.together - planes.rest.channels
+    planes.rest.x_strides = [0, x_row, x_row // problem.width, 1]
+    planes.rest.y_strides = [0, y_row, y_row // problem.out_width, 1]
+    planes.rest.channel_room = x_row // problem.width - planes.rest.channels
 
 
 cdef inline Py_ssize_t parts_of(const Planes *planes) noexcept nogil:
@@ -240,5 +252,5 @@ cdef void run_planes(
         part = part_at(planes, problem, index * planes.together)[0]
         part.packed = <const char *> problem.packed + index * planes.packed_bytes
         run_part(
-            planes, &part, family, x, y, scratch, image, top * planes.out_height // of, (top + rows) * planes.out_height // of, index * planes.together)
+            planes if part.channels == planes.together else &planes[1], &part, family, x, y, scratch, image, top * planes.out_height // of, (top + rows) * planes.out_height // of, index * planes.together)
         begin += rows
