@@ -30,7 +30,7 @@ KERNELS = {
 }
 # -O3 unrolls loops over registers, worth a factor of two. What else it copies loops for is no faster here, and 7 KB of each build.
 COPIES = ("loop-interchange", "loop-unroll-and-jam", "split-loops", "tree-loop-distribution", "unswitch-loops", "version-loops-for-strides")
-LESS = {"depthwise": [f"-fno-{what}" for what in (*COPIES, "ipa-cp-clone")]}
+LESS = {"depthwise": [f"-fno-{what}" for what in (*COPIES, "ipa-cp-clone", "tree-loop-vectorize", "tree-slp-vectorize")]}
 # A reorder wants its loops apart by what they decide once: its runs with fill take 1.2 to 1.7 times as long otherwise. Copies of its functions make it smaller.
 LESS["reorder"] = [f"-fno-{what}" for what in COPIES if what != "unswitch-loops"]
 

@@ -788,6 +788,9 @@ A depthwise convolution, configured once and run many times.
         taps = self._readings[0].weights.shape
         if self._element == FLOAT32 and 2 * channels < self._family.lanes and taps[2] == channels and self.stride == (1, 1) and taps[:2] in MIXED_FILTERS:
             return 0
+        # Of several filters for a channel, bytes are fastest where pixels follow each other.
+        if (self._element == INT8 or self._element == UINT8) and not self._readings[0].fits(taps[2]):
+            return 0
         crowded, dilation = geometry.NEAR_BYTES, 1
         if crowds():
             crowded, dilation = geometry.STEPPED_BYTES if max(self.stride) > 1 else crowded, self.dilation[1]

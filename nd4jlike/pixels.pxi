@@ -252,5 +252,7 @@ cdef void run_planes(
         part = part_at(planes, problem, index * planes.together)[0]
         part.packed = <const char *> problem.packed + index * planes.packed_bytes
         run_part(
-            planes if part.channels == planes.together else &planes[1], &part, family, x, y, scratch, image, top * planes.out_height // of, (top + rows) * planes.out_height // of, index * planes.together)
+            planes if part.channels == planes.together else &planes[1], &part, family, x, y, scratch, image,
+            top * planes.out_height // of, (top + rows) * planes.out_height // of, index * planes.together,
+        )
         begin += rows

@@ -465,14 +465,19 @@ def test_d7_half_a_step_goes_where_the_library_has_it():
 def test_d8_padding_is_the_input_zero_point(isa, rounding, zero_point):
     """D8: outside the image, in a halo and in a border alike, the input is its zero point."""
     read = []
-    for channels, multiplier in ((3, 1), (16, 1), (33, 1), (64, 1), (16, 9)):
+    for channels, multiplier, sums in ((3, 1, False), (16, 1, False), (33, 1, False), (64, 1, False), (16, 9, False), (16, 9, True)):
         weights, bias, q = layer(channels, multiplier, zero_points=(zero_point, 3))
+        if sums:
+            q = nd.Quantization(q.input, q.weights, None)
         for stride in (1, 2):
             x = integers((2, 5, 4, channels), 9)
             padding = tuple(same_padding(n, 3, stride, 1) for n in (5, 4))
             plan = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, rounding=rounding, isa=isa)
             halo = padded(x, (0, 2, 2, 0), (0, 1, 1, 0), zero_point)
-            assert_equal(plan(halo), x, weights, bias, q, rounding, stride=(stride, stride), padding=padding)
+            if sums:
+                assert np.array_equal(plan(halo), depthwise_quantized(x, weights, bias, q, rounding, None, stride=(stride, stride), padding=padding))
+            else:
+                assert_equal(plan(halo), x, weights, bias, q, rounding, stride=(stride, stride), padding=padding)
             read.append("read in place" in plan.explain())
             dirty = padded(x, (0, 2, 2, 0), (0, 1, 1, 0), (zero_point + 1 + 128) % 256 - 128)
             want = np.asarray(plan(halo)).copy()

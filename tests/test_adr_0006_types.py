@@ -427,6 +427,36 @@ def test_d15_nothing_beyond_the_buffers_is_touched(isa, kind, side):
                 assert (out == want).all()
 
 
+@every_isa
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_d13_several_filters_for_many_channels(isa, kind):
+    """D13: uint8 inputs have uint8 weights: channels are repeated for their filters where no kernel takes several."""
+    for seed, (size, channels, multiplier, kernel, stride) in enumerate((
+        ((50, 40), 40, 8, (3, 3), (1, 1)), ((9, 7), 70, 3, (5, 5), (2, 2)), ((41, 5), 65, 16, (7, 3), (2, 1)), ((3, 30), 100, 17, (3, 3), (1, 2)),
+        ((1, 9), 130, 2, (1, 3), (1, 1)),
+    )):  # fmt: skip
+        weights, bias, q = layer(kind, channels, multiplier, kernel, seed)
+        values = numbers(kind, (2, *size, channels), np.random.default_rng(seed))
+        padding = tuple(same_padding(*axis, 1) for axis in zip(size, kernel, stride, strict=True))
+        wanted = depthwise_quantized(values, weights, bias, q, "tflite", bounds(q, kind, "tflite"), stride=stride, padding=padding)
+        for threads, side in ((1, SIDES[0]), (2, SIDES[1]), (3, SIDES[0])):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, isa=isa, threads=threads)
+            out = guarded_array(np.zeros_like(wanted), side)
+            plan(guarded_array(values, side), out)
+            assert (out == wanted).all()
+        assert ("channels repeated for their filters" in plan.explain()) == (isa in ("avx2", "avx512_vnni"))
+        # With a gap between pixels, in planes, and on the layouts of the plan.
+        apart = np.zeros((*values.shape[:3], channels + 9), kind)
+        apart[..., 4:-5] = values
+        assert (plan(apart[..., 4:-5]).to_numpy() == wanted).all()
+        planes = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, isa=isa, data_format="NCHW", threads=2)(values.transpose(0, 3, 1, 2).copy())
+        assert (planes.to_numpy().transpose(0, 2, 3, 1) == wanted).all()
+        x = nd.NdArray(plan.input_descriptor(values.shape))
+        x.fill_padding(q.input[1])
+        x[...] = values
+        assert (plan(x, nd.NdArray(plan.output_descriptor(x))).to_numpy() == wanted).all()
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_d13_d18_any_geometry(data):

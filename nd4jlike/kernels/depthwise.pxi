@@ -1,7 +1,7 @@
 # The depthwise kernels: one text, compiled once for each instruction set (ADR 0004).
 from cpython.pycapsule cimport PyCapsule_New
 from libc.math cimport INFINITY, NAN, ceil, floor
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from nd4jlike.kernels.problem cimport (
     ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, ALIGNS_OUTPUT, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY,
@@ -24,6 +24,7 @@ include "depthwise_float.pxi"
 include "depthwise_rows.pxi"
 include "depthwise_planes.pxi"
 include "depthwise_shares.pxi"
+include "depthwise_repeated.pxi"
 include "depthwise_staged.pxi"
 include "depthwise_sections.pxi"
 include "depthwise_as_pixels.pxi"

@@ -320,6 +320,9 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    if BY_PAIRS and problem.multiplier > 1 and (<const int *> problem.packed)[REPEATED_FLAG]:
+        run_repeated(problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
+        return
     if BY_PAIRS and (<const int *> problem.packed)[PAIRS_FLAG]:
         run_pairs(problem, <const char *> x, <char *> y, begin, end)
         return
@@ -356,9 +359,9 @@ cdef Py_ssize_t scratch_bytes_float(const Problem *problem) noexcept nogil:
 
 cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
-    cdef Quads quads
-    cdef Pairs pairs
-    return 0 if prepare_pairs(&pairs, problem) or prepare_quads(&quads, problem) else prepare(&job, problem, <const vi32 *> NULL, True)
+    cdef Bytes plan
+    cdef int way = way_of_bytes(&plan, problem)
+    return prepare(&job, problem, <const vi32 *> NULL, True) if way == BANDS else plan.repeated.room if BY_PAIRS and way == IN_REPEATED else 0
 
 
 cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
@@ -379,12 +382,14 @@ cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
 
 cdef Py_ssize_t packed_bytes_s8(const Problem *problem) noexcept nogil:
     cdef Job job
-    cdef Quads quads
-    cdef Pairs pairs
-    if prepare_pairs(&pairs, problem):
-        return packed_bytes_pairs(&pairs)
-    if prepare_quads(&quads, problem):
-        return packed_bytes_quads(&quads)
+    cdef Bytes plan
+    cdef int way = way_of_bytes(&plan, problem)
+    if BY_PAIRS and way == IN_PAIRS:
+        return packed_bytes_pairs(&plan.pairs)
+    if way == IN_QUADS:
+        return packed_bytes_quads(&plan.quads)
+    if BY_PAIRS and way == IN_REPEATED:
+        return packed_bytes_s8(&plan.repeated.wide)
     prepare(&job, problem, <const vi32 *> NULL, True)
     return HEADER_BYTES + job.blocks * job.block_vectors * LANES * CELL
 
@@ -450,13 +455,17 @@ cdef void pack_s8(const Problem *problem, const void *weights, const void *bias,
     cdef Py_ssize_t lane, channel, row, column, first_row, first_column
     cdef int folded, first, second, shift, plain = True
     cdef long long products
-    cdef Quads quads
-    cdef Pairs pairs
-    if prepare_pairs(&pairs, problem):
-        pack_pairs(&pairs, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
+    cdef Bytes plan
+    cdef int way = way_of_bytes(&plan, problem)
+    if BY_PAIRS and way == IN_PAIRS:
+        pack_pairs(&plan.pairs, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
         return
-    if prepare_quads(&quads, problem):
-        pack_quads(&quads, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
+    if way == IN_QUADS:
+        pack_quads(&plan.quads, problem, <const short *> weights, <const int *> bias, requantization, <char *> packed)
+        return
+    if BY_PAIRS and way == IN_REPEATED:
+        pack_s8(&plan.repeated.wide, weights, bias, requantization, packed)
+        (<int *> packed)[REPEATED_FLAG] = True
         return
     prepare(&job, problem, <const vi32 *> NULL, True)
     for lane in range(job.blocks * LANES):
@@ -604,9 +613,10 @@ cdef int aligns_float(const Problem *problem) noexcept nogil:
 
 
 cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
-    cdef Quads quads
-    cdef Pairs pairs
-    if prepare_pairs(&pairs, problem):
+    cdef Bytes plan
+    cdef const Pairs *pairs = &plan.pairs
+    cdef int way = way_of_bytes(&plan, problem)
+    if BY_PAIRS and way == IN_PAIRS:
         if pairs.spread:
             return b"four neighbours of a row a product, spread over the filters of a channel"
         if pairs.gathered:
@@ -617,17 +627,18 @@ cdef const char *kernel_s8(const Problem *problem) noexcept nogil:
             return b"outputs one by one, four taps a product" if WINDOWS else b"outputs one by one, two taps a product"
         if pairs.window:
             return b"windows of 3x3 that slide over the columns"
-        if tile_of(&pairs) == 1:
+        if tile_of(pairs) == 1:
             return b"rows in pairs, cells that slide over the columns"
-        return b"rows in pairs, tiles of 4 columns" if tile_of(&pairs) == PAIRS_COLUMNS else b"rows in pairs, tiles of 8 columns"
-    return b"four rows interleaved, four taps a product" if prepare_quads(&quads, problem) else b"through bands, two taps a product"
+        return b"rows in pairs, tiles of 4 columns" if tile_of(pairs) == PAIRS_COLUMNS else b"rows in pairs, tiles of 8 columns"
+    if way == IN_QUADS:
+        return b"four rows interleaved, four taps a product"
+    return b"channels repeated for their filters, in scratch" if way == IN_REPEATED else b"through bands, two taps a product"
 
 
 cdef bint reads_halo_s8(const Problem *problem) noexcept nogil:
     """Quads and pairs would read it, but make their own as fast: less memory to read is what counts."""
-    cdef Quads quads
-    cdef Pairs pairs
-    return not prepare_pairs(&pairs, problem) and not prepare_quads(&quads, problem)
+    cdef Bytes plan
+    return way_of_bytes(&plan, problem) == BANDS
 
 
 cdef KernelTable table

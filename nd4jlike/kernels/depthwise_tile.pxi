@@ -27,6 +27,7 @@ cdef enum:
     RESCALING = 1
     QUADS_FLAG = 2
     PAIRS_FLAG = 3
+    REPEATED_FLAG = 4
     # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30

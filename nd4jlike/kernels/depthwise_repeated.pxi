@@ -1,0 +1,102 @@
+# int8 and uint8 with several filters for a channel: some rows of the input go to scratch, where a channel is there for each of its filters. So it is a
+# convolution of one filter for each channel, by pairs, windows or quads, where no kernel of several filters is there.
+
+cdef extern from "repeat.h" nogil:
+    void repeat_bytes(
+        unsigned char *target, const unsigned char *source, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t runs, Py_ssize_t run, Py_ssize_t count, int times)
+
+cdef enum:
+    # What the rows in scratch aim at, and outputs, the least, that they are for.
+    REPEATED_BYTES = 256 << 10
+    REPEATED_ROWS = 4
+
+
+cdef struct Repeated:
+    # One filter for each channel; the whole image.
+    Problem wide
+    # Output rows at a time; bytes of a row of the input, and of all.
+    Py_ssize_t rows, row, room
+
+
+# How bytes are computed, and the plan of that; of repeated channels their own plan is another one.
+cdef enum:
+    BANDS
+    IN_PAIRS
+    IN_QUADS
+    IN_REPEATED
+
+
+cdef struct Bytes:
+    Pairs pairs
+    Quads quads
+    Repeated repeated
+
+
+cdef bint prepare_repeated(Repeated *job, const Problem *problem) noexcept nogil:
+    """Whether a problem that neither pairs nor quads compute can be computed here, and how."""
+    if not BY_PAIRS or problem.multiplier == 1 or problem.result != QUANTIZED:
+        return False
+    if (problem.channels > 1 and problem.x_strides[3] != 1) or problem.y_strides[3] != 1:
+        return False
+    job.wide = problem[0]
+    job.wide.channels *= problem.multiplier
+    job.wide.multiplier = 1
+    job.wide.channel_room = 0
+    job.wide.halo = [0, 0, 0, 0]
+    job.row = problem.width * job.wide.channels
+    job.wide.x_strides = [0, job.row, job.wide.channels, 1]
+    job.rows = (REPEATED_BYTES // max(1, job.row) - rows_below(problem, 1)) // problem.stride_height + 1
+    job.rows = min(max(job.rows, REPEATED_ROWS), problem.out_height)
+    # Scratch is aligned, and what follows it.
+    job.room = divide_up(min(problem.height, rows_below(problem, job.rows)) * job.row, 64) * 64
+    return True
+
+
+cdef inline bint rather_repeated(const Problem *problem) noexcept nogil:
+    """Whether that takes less time than quads: pairs of 16 bits do, from half a vector of outputs on, but of few channels."""
+    if WINDOWS or problem.multiplier == 1 or problem.channels < 2 * problem.stride_width:
+        return False
+    return problem.channels * problem.multiplier >= VECTOR_BYTES // 2
+
+
+cdef int way_of_bytes(Bytes *plan, const Problem *problem) noexcept nogil:
+    cdef const Problem *given = problem
+    cdef int way = BANDS
+    while True:
+        # A build without pairs leaves their code out.
+        if BY_PAIRS and prepare_pairs(&plan.pairs, problem):
+            return max(way, IN_PAIRS)
+        if not (BY_PAIRS and rather_repeated(problem)) and prepare_quads(&plan.quads, problem):
+            return max(way, IN_QUADS)
+        if not BY_PAIRS or not prepare_repeated(&plan.repeated, problem):
+            return IN_QUADS if BY_PAIRS and prepare_quads(&plan.quads, given) else BANDS
+        problem, way = &plan.repeated.wide, IN_REPEATED
+
+
+cdef void run_repeated(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef Repeated job
+    cdef Problem *wide = &job.wide
+    cdef Py_ssize_t image, last_image = -1, top, rows, first, last, have_first = 0, have_last = 0
+    prepare_repeated(&job, problem)
+    wide.batch = 1
+    while begin < end:
+        image, top = begin // problem.out_height, begin % problem.out_height
+        rows = min(min(job.rows, problem.out_height - top), end - begin)
+        first = top * problem.stride_height - problem.pad_top
+        last = max(0, min(problem.height, first + rows_below(problem, rows)))
+        wide.pad_top = -min(first, 0)
+        first = min(max(first, 0), last)
+        wide.height, wide.out_height = last - first, rows
+        if image != last_image or first >= have_last:
+            have_last = first
+        else:
+            memmove(scratch, scratch + (first - have_first) * job.row, (have_last - first) * job.row)
+        repeat_bytes(
+            <unsigned char *> scratch + (have_last - first) * job.row,
+            <const unsigned char *> x + image * problem.x_strides[0] + have_last * problem.x_strides[1], last - have_last, problem.x_strides[1],
+            1 if problem.x_strides[2] == problem.channels else problem.width, problem.x_strides[2],
+            problem.channels * (problem.width if problem.x_strides[2] == problem.channels else 1), <int> problem.multiplier,
+        )
+        last_image, have_first, have_last = image, first, last
+        run_s8(wide, scratch, y + image * problem.y_strides[0] + top * problem.y_strides[1], NULL, 0, rows)
+        begin += rows
