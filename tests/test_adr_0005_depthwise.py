@@ -1639,6 +1639,20 @@ def test_d25_planes_of_several_sections(isa, kind, channels, size, kernel, strid
 
 
 @every_isa
+def test_d25_scratch_of_repeated_channels(isa):
+    """D25: However large steps and padding are, what lies between the inputs of neighbouring outputs takes no scratch: 16 MiB at most."""
+    q, found = nd.Quantization((1.0, 0), 1.0, (1.0, 0)), set()
+    for shape, stride in (((1, 90000, 2000, 64), (30000, 3)), ((1, 50, 1000000, 64), 1), ((1, 40, 2000, 64), 1), ((1, 400, 90, 100), (100, 2))):
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, shape[3], 4), np.int8), stride=stride, padding="valid", quantization=q, isa=isa)
+        text = plan.explain(shape)
+        scratch = next(line for line in text.splitlines() if "of scratch" in line)
+        assert int(scratch.partition(" bytes of scratch")[0].rpartition(" ")[2]) <= 16 << 20
+        found.add("channels repeated" in text)
+    assert (True in found) == (isa in ("avx2", "avx512_vnni"))
+    assert False in found
+
+
+@every_isa
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16"])
 def test_d25_scratch_of_planes_of_few_outputs(isa, kind):
     """D25: `explain()` says 16 MiB at most for a plane of few outputs."""

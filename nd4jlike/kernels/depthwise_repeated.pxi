@@ -6,8 +6,9 @@ cdef extern from "repeat.h" nogil:
         unsigned char *target, const unsigned char *source, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t runs, Py_ssize_t run, Py_ssize_t count, int times)
 
 cdef enum:
-    # What the rows in scratch aim at, and outputs, the least, that they are for.
+    # What the rows in scratch aim at, and have at most (ADR 0005, D25); outputs, the least, that they are for.
     REPEATED_BYTES = 256 << 10
+    MOST_REPEATED = 4 << 20
     REPEATED_ROWS = 4
 
 
@@ -49,7 +50,7 @@ cdef bint prepare_repeated(Repeated *job, const Problem *problem) noexcept nogil
     job.rows = min(max(job.rows, REPEATED_ROWS), problem.out_height)
     # Scratch is aligned, and what follows it.
     job.room = divide_up(min(problem.height, rows_below(problem, job.rows)) * job.row, 64) * 64
-    return True
+    return job.room <= MOST_REPEATED
 
 
 cdef inline bint rather_repeated(const Problem *problem) noexcept nogil:
