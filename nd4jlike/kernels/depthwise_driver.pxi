@@ -13,6 +13,20 @@ cdef enum:
     BANDS_TOGETHER = 2
 
 
+# How bytes are computed, and the plan of that; of repeated channels their own plan is another one.
+cdef enum:
+    BANDS
+    IN_PAIRS
+    IN_QUADS
+    IN_REPEATED
+
+
+cdef struct Bytes:
+    Pairs pairs
+    Quads quads
+    Repeated repeated
+
+
 cdef struct Need:
     # Bytes.
     Py_ssize_t band, tile
@@ -317,6 +331,20 @@ cdef void run_float(const Problem *problem, const void *x, void *y, void *scratc
         run(problem, <const vf64 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
     else:
         run(problem, <const vf32 *> blocks, <const char *> x, <char *> y, <char *> scratch, begin, end)
+
+
+cdef int way_of_bytes(Bytes *plan, const Problem *problem) noexcept nogil:
+    cdef const Problem *given = problem
+    cdef int way = BANDS
+    while True:
+        # A build without pairs leaves their code out.
+        if BY_PAIRS and prepare_pairs(&plan.pairs, problem):
+            return max(way, IN_PAIRS)
+        if not (BY_PAIRS and rather_repeated(problem)) and prepare_quads(&plan.quads, problem):
+            return max(way, IN_QUADS)
+        if not BY_PAIRS or not prepare_repeated(&plan.repeated, problem):
+            return IN_QUADS if BY_PAIRS and prepare_quads(&plan.quads, given) else BANDS
+        problem, way = &plan.repeated.wide, IN_REPEATED
 
 
 cdef void run_s8(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:

@@ -19,27 +19,14 @@ cdef struct Repeated:
     Py_ssize_t rows, row, room
 
 
-# How bytes are computed, and the plan of that; of repeated channels their own plan is another one.
-cdef enum:
-    BANDS
-    IN_PAIRS
-    IN_QUADS
-    IN_REPEATED
-
-
-cdef struct Bytes:
-    Pairs pairs
-    Quads quads
-    Repeated repeated
-
-
 cdef bint prepare_repeated(Repeated *job, const Problem *problem) noexcept nogil:
-    """Whether a problem that neither pairs nor quads compute can be computed here, and how."""
-    if not BY_PAIRS or problem.multiplier == 1 or problem.result != QUANTIZED:
+    """Whether a problem can be computed here, if pairs or quads compute the wide one, and how."""
+    if problem.multiplier == 1 or problem.result != QUANTIZED:
         return False
     if (problem.channels > 1 and problem.x_strides[3] != 1) or problem.y_strides[3] != 1:
         return False
     job.wide = problem[0]
+    job.wide.batch = 1
     job.wide.channels *= problem.multiplier
     job.wide.multiplier = 1
     job.wide.channel_room = 0
@@ -60,44 +47,28 @@ cdef inline bint rather_repeated(const Problem *problem) noexcept nogil:
     return problem.channels * problem.multiplier >= VECTOR_BYTES // 2
 
 
-cdef int way_of_bytes(Bytes *plan, const Problem *problem) noexcept nogil:
-    cdef const Problem *given = problem
-    cdef int way = BANDS
-    while True:
-        # A build without pairs leaves their code out.
-        if BY_PAIRS and prepare_pairs(&plan.pairs, problem):
-            return max(way, IN_PAIRS)
-        if not (BY_PAIRS and rather_repeated(problem)) and prepare_quads(&plan.quads, problem):
-            return max(way, IN_QUADS)
-        if not BY_PAIRS or not prepare_repeated(&plan.repeated, problem):
-            return IN_QUADS if BY_PAIRS and prepare_quads(&plan.quads, given) else BANDS
-        problem, way = &plan.repeated.wide, IN_REPEATED
-
-
 cdef void run_repeated(const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef Repeated job
     cdef Problem *wide = &job.wide
-    cdef Py_ssize_t image, last_image = -1, top, rows, first, last, have_first = 0, have_last = 0
+    cdef Py_ssize_t image, last_image = -1, top, rows, last, have_first = 0, have_last = 0
+    cdef Part down
     prepare_repeated(&job, problem)
-    wide.batch = 1
     while begin < end:
         image, top = begin // problem.out_height, begin % problem.out_height
         rows = min(min(job.rows, problem.out_height - top), end - begin)
-        first = top * problem.stride_height - problem.pad_top
-        last = max(0, min(problem.height, first + rows_below(problem, rows)))
-        wide.pad_top = -min(first, 0)
-        first = min(max(first, 0), last)
-        wide.height, wide.out_height = last - first, rows
-        if image != last_image or first >= have_last:
-            have_last = first
+        down = rows_of(problem, top, rows)
+        wide.height, wide.pad_top, wide.out_height = down.extent, down.pad, rows
+        last = down.first + down.extent
+        if image != last_image or down.first >= have_last:
+            have_last = down.first
         else:
-            memmove(scratch, scratch + (first - have_first) * job.row, (have_last - first) * job.row)
+            memmove(scratch, scratch + (down.first - have_first) * job.row, (have_last - down.first) * job.row)
         repeat_bytes(
-            <unsigned char *> scratch + (have_last - first) * job.row,
+            <unsigned char *> scratch + (have_last - down.first) * job.row,
             <const unsigned char *> x + image * problem.x_strides[0] + have_last * problem.x_strides[1], last - have_last, problem.x_strides[1],
             1 if problem.x_strides[2] == problem.channels else problem.width, problem.x_strides[2],
             problem.channels * (problem.width if problem.x_strides[2] == problem.channels else 1), <int> problem.multiplier,
         )
-        last_image, have_first, have_last = image, first, last
+        last_image, have_first, have_last = image, down.first, last
         run_s8(wide, scratch, y + image * problem.y_strides[0] + top * problem.y_strides[1], NULL, 0, rows)
         begin += rows

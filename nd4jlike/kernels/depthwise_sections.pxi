@@ -118,18 +118,6 @@ cdef Problem packing_of(const Sections *job, const Problem *problem) noexcept no
     return wide
 
 
-# One axis of a part: where the image begins in it, how much of that there is, and what is outside before.
-cdef struct Part:
-    Py_ssize_t first, extent, pad
-
-
-cdef inline Part part_of(Py_ssize_t position, Py_ssize_t reach, Py_ssize_t extent) noexcept nogil:
-    """Of an image so long, what is there of `reach` rows or columns from a position on."""
-    cdef Py_ssize_t last = max(min(extent, position + reach), 0)
-    cdef Py_ssize_t first = min(max(position, 0), last)
-    return Part(first, last - first, -min(position, 0))
-
-
 cdef void run_sections(const Sections *given, const Problem *problem, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height."""
     cdef Problem wide = given.wide
@@ -145,7 +133,7 @@ cdef void run_sections(const Sections *given, const Problem *problem, const char
         image = begin // problem.out_height
         top = begin % problem.out_height
         wide.out_height = min(min(given.rows, problem.out_height - top), end - begin)
-        down = part_of(top * problem.stride_height - problem.pad_top, rows_below(problem, wide.out_height), problem.height)
+        down = rows_of(problem, top, wide.out_height)
         wide.height, wide.pad_top = down.extent, down.pad
         column = 0
         while column < problem.out_width:

@@ -22,6 +22,23 @@ cdef inline Py_ssize_t rows_below(const Problem *problem, Py_ssize_t rows) noexc
     return (rows - 1) * problem.stride_height + (problem.kernel_height - 1) * problem.dilation_height + 1
 
 
+# One axis of a part: where the image begins in it, how much of that there is, and what is outside before.
+cdef struct Part:
+    Py_ssize_t first, extent, pad
+
+
+cdef inline Part part_of(Py_ssize_t position, Py_ssize_t reach, Py_ssize_t extent) noexcept nogil:
+    """Of an image so long, what is there of `reach` rows or columns from a position on."""
+    cdef Py_ssize_t last = max(min(extent, position + reach), 0)
+    cdef Py_ssize_t first = min(max(position, 0), last)
+    return Part(first, last - first, -min(position, 0))
+
+
+cdef inline Part rows_of(const Problem *problem, Py_ssize_t top, Py_ssize_t rows) noexcept nogil:
+    """What is there of the rows that so many output rows read, from one on."""
+    return part_of(top * problem.stride_height - problem.pad_top, rows_below(problem, rows), problem.height)
+
+
 cdef Widened widened_of(const Problem *problem) noexcept nogil:
     cdef Widened size = Widened(1, problem.out_height, 0, 0)
     # Strips take two planes at a time.
@@ -72,7 +89,8 @@ cdef void run_widened(
     """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again."""
     cdef Widened size = widened_of(problem)
     cdef Problem wide = problem[0]
-    cdef Py_ssize_t image, top, rows, first, last, channel, count
+    cdef Py_ssize_t image, top, rows, channel, count
+    cdef Part down
     cdef const Py_ssize_t *x_strides = &problem.x_strides[0]
     cdef const Py_ssize_t *y_strides = &problem.y_strides[0]
     wide.element = FLOAT32
@@ -83,12 +101,8 @@ cdef void run_widened(
         image = begin // problem.out_height
         top = begin % problem.out_height
         rows = min(min(size.rows, problem.out_height - top), end - begin)
-        first = top * problem.stride_height - problem.pad_top
-        last = min(problem.height, first + rows_below(problem, rows))
-        wide.pad_top = -min(first, 0)
-        first = min(max(first, 0), max(last, 0))
-        wide.height = max(last, 0) - first
-        wide.out_height = rows
+        down = rows_of(problem, top, rows)
+        wide.height, wide.pad_top, wide.out_height = down.extent, down.pad, rows
         wide.x_strides[3] = wide.height * problem.width
         wide.y_strides[3] = rows * problem.out_width
         channel = 0
@@ -96,7 +110,7 @@ cdef void run_widened(
             count = min(size.channels, problem.channels - channel)
             wide.channels = count
             widen(
-                scratch, x + (image * x_strides[0] + first * x_strides[1] + channel * x_strides[3]) * 2,
+                scratch, x + (image * x_strides[0] + down.first * x_strides[1] + channel * x_strides[3]) * 2,
                 count, x_strides[3] * 2, wide.height, x_strides[1] * 2, problem.width, problem.element,
             )
             run_strips_or_turned(&wide, lead + channel * problem.multiplier, scratch, scratch + size.x_bytes, 0, rows)

@@ -21,7 +21,7 @@ cdef enum:
     REAL
 
 cdef enum:
-    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether quads or pairs compute it.
+    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether quads or pairs compute it, of repeated channels.
     HEADER_BYTES = 64
     FINITE_FLAG = 0
     RESCALING = 1
