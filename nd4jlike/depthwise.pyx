@@ -601,6 +601,7 @@ A depthwise convolution, configured once and run many times.
         if turned:
             turn_image(problem)
         problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), crowds() and nearest_cache.ways > FEW_WAYS
+        problem.halving = nearest_cache.amd and nearest_cache.ways <= FEW_WAYS
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
             problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block

@@ -11,7 +11,7 @@ import pytest
 
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
-from machines import MACHINES, ways
+from machines import HALVING, MACHINES, ways
 from nd4jlike.kernels import cpu, dispatch
 from reference import depthwise_float, out_size, same_padding
 
@@ -840,6 +840,27 @@ def test_d10_rows_or_columns_in_one_place(isa, kernel, shape):
         with ways(count, amd, distance):
             plan = nd.DepthwiseConv2d(random((*kernel, shape[3], 1), 2), stride=(2, 1) if kernel[1] == 5 else 2, padding="same", isa=isa)
             assert np.asarray(plan(values)).tobytes() == np.asarray(plan(values.copy())).tobytes()
+
+
+@every_isa
+@pytest.mark.parametrize(
+    ("kernel", "stride", "channels", "multiplier"), [(3, 1, 24, 1), (5, 1, 40, 1), (5, 2, 72, 1), (3, 1, 1, 24), (3, 2, 3, 8), (3, 2, 5, 8), (3, 1, 33, 8)]
+)
+def test_d12_blocks_of_8_lanes(isa, kernel, stride, channels, multiplier):
+    """D12: where half a vector takes half of its time; elsewhere (..) vectors from 32 outputs of a pixel on. The bits do not depend on it."""
+    values, outputs = random((1, 15, 21, channels), 1), channels * multiplier
+    got = set()
+    for machine in (*MACHINES, HALVING):
+        with ways(*machine):
+            plan = nd.DepthwiseConv2d(random((kernel, kernel, channels, multiplier), 2), random(outputs, 3), stride=stride, isa=isa)
+            x = nd.NdArray(plan.input_descriptor(values.shape))
+            x[...] = values
+            got.add(plan(x).tobytes())
+            eights = multiplier > 1 and (machine == HALVING or outputs < 32)
+            blocks = outputs // 8 if eights else -(-outputs // 16) + (multiplier == 1 and machine == HALVING)
+            if LANES.get(isa, 16) == 16:  # a bias, and what spreads inputs over the lanes, besides the taps
+                assert f" {64 + 64 * blocks * (kernel * kernel + (1 if multiplier == 1 else 3))} bytes of packed weights" in plan.explain()
+    assert len(got) == 1
 
 
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")

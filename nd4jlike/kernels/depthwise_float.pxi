@@ -371,7 +371,8 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
     job.channels = problem.channels * problem.multiplier
     job.eights = (
         VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS
-        and job.down.step == job.across.step < TILE_STRIDES and (VECTOR_BYTES == 32 or job.channels % LANES != 0)
+        and job.down.step == job.across.step < TILE_STRIDES and (
+            VECTOR_BYTES == 32 or (job.channels % LANES != 0 and (problem.halving or job.channels < 2 * LANES)))
     )
     if job.eights:
         job.lanes = EIGHT
@@ -394,7 +395,7 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
         if job.spread and job.channels * FOLD_PAYS <= job.lanes and problem.out_width > 1:
             return False
     job.ends = (
-        VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
+        VECTOR_BYTES == 64 and problem.halving and problem.element == FLOAT32 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
         and not (job.spread or job.swapped or job.general or problem.lead or problem.x_block or problem.y_block)
         and job.down.taps == job.across.taps and job.down.step == job.across.step and eight_ends[job.across.taps][job.across.step][0][0] != NULL
     )
