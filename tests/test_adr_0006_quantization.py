@@ -782,6 +782,23 @@ def test_d9_d10_steps_over_few_channels(isa):
 
 
 @every_isa
+@pytest.mark.parametrize(("kernel", "dilation"), [((9, 9), 4), ((7, 9), 4), ((15, 15), 1), ((4, 12), 3), ((8, 9), 2)])
+def test_d9_d10_windows_that_reach_far(isa, kernel, dilation):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT. The columns that an output reaches fill the cells of most others.
+    """
+    for case, (channels, width) in enumerate(((5, 61), (64, 35), (70, 50), (144, 21))):
+        weights, bias, q = layer(channels, 1, kernel, case, (1e-3, 0.02, 0.3)[case % 3])
+        x = integers((1, 7, width, channels), case)
+        how = {"dilation": (dilation, dilation), "padding": tuple(((extent - 1) * dilation // 2,) * 2 for extent in kernel)}
+        plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=ROUNDINGS[case % 2], isa=isa, **how)
+        out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+        plan(guarded_array(x, SIDES[case // 2]), out)
+        assert_equal(out, x, weights, bias, q, ROUNDINGS[case % 2], **how)
+
+
+@every_isa
 @pytest.mark.parametrize("channels", [3, 5, 6, 7, 9, 11, 24])
 def test_d9_d10_rows_that_are_short_for_their_vectors(isa, channels):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.

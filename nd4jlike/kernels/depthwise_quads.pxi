@@ -161,7 +161,7 @@ cdef inline float scale_of(int multiplier, int shift) noexcept nogil:
 
 cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
-    cdef Py_ssize_t planes, sets, channels = problem.channels * problem.multiplier
+    cdef Py_ssize_t planes, sets, aim, channels = problem.channels * problem.multiplier
     # Two bytes add up to no more than 254.
     if problem.result != QUANTIZED or (CELL_PLANES == 1 and problem.widest_weight > 254):
         return False
@@ -206,7 +206,9 @@ cdef bint prepare_quads(Quads *job, const Problem *problem) noexcept nogil:
     if job.groups > MAX_GROUPS or strip_bytes(problem, job, 1) * planes > CELL_BYTES:
         return False
     job.columns = problem.out_width
-    while job.columns > 1 and strip_bytes(problem, job, job.columns) * planes > STRIP_BYTES:
+    # Columns that one output reaches should be less than half of those that are made.
+    aim = STRIP_BYTES if job.phases > 1 else max(STRIP_BYTES, min(CELL_BYTES, 2 * planes * strip_bytes(problem, job, 1)))
+    while job.columns > 1 and strip_bytes(problem, job, job.columns) * planes > aim:
         # Whole tiles, of nearly equal strips.
         job.columns = divide_up(job.columns // 2, TILE_COLUMNS) * TILE_COLUMNS if job.columns > 2 * TILE_COLUMNS else job.columns // 2
     job.plane = divide_up(strip_bytes(problem, job, job.columns), 64) * 64
