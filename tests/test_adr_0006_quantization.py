@@ -14,7 +14,7 @@ import nd4jlike as nd
 import reference
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, on, padded
-from machines import MACHINES, ways
+from machines import HALVING, MACHINES, ways
 from nd4jlike.kernels import dispatch
 from nd4jlike.quantization import ACTIVATIONS, ROUNDINGS, quantize_multiplier, quantized_activation_range
 from reference import depthwise_quantized, multiply_by_quantized_multiplier, same_padding
@@ -90,7 +90,7 @@ def test_d4_images_beyond_the_second_level_cache(isa, stride, channels):
     weights, bias, q = layer(channels)
     x = integers((1, 83, 101, channels), 9)
     padding = tuple(same_padding(n, 3, stride, 1) for n in x.shape[1:3])
-    for machine in MACHINES:
+    for machine in (*MACHINES, HALVING, (12, False, 2)):
         with ways(*machine):
             plan = nd.DepthwiseConv2d(weights, bias, stride=stride, quantization=q, rounding="xnnpack", isa=isa)
             assert_equal(plan(x), x, weights, bias, q, "xnnpack", stride=(stride, stride), padding=padding)

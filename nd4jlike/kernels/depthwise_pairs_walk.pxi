@@ -8,8 +8,8 @@ cdef enum:
     APART_ROWS_BYTES = 20 << 10
     # Pixels of pairs of rows for which a block is begun, at least.
     BLOCK_PIXELS = 448
-    # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead. Zen 5 does so by itself as long as the
-    # last-level cache has room.
+    # Inputs and outputs that a second-level cache does not hold: windows of several blocks fetch their next rows ahead. All but Zen 4 do so by themselves as
+    # long as the last-level cache has room.
     FAR_BYTES = 1300 << 10
 
 
@@ -82,7 +82,7 @@ cdef void walk_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t 
     cdef char *ring = memory + (-<Py_ssize_t> memory & 63)
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Py_ssize_t size = problem.batch * (problem.height * problem.width + problem.out_height * problem.out_width) * problem.channels
-    cdef bint far = problem.distance >= CACHE_EDGE if problem.roomy else size > FAR_BYTES
+    cdef bint far = size > FAR_BYTES if problem.halving else problem.distance >= CACHE_EDGE
     cdef const PairsKernel *kernels = <const PairsKernel *> (job + 1) + (job.blocks if far else 0)
     cdef PairsStrip strip
     cdef Py_ssize_t phases = phases_of(job, problem), tile = 1 if job.apart else PAIRS_COLUMNS, image, row, last, down, across, outputs, column, columns

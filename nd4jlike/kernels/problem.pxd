@@ -79,7 +79,8 @@ cdef struct Problem:
     # they do in more than 8 ways (Zen 5). As little as `distance`.
     int sets
     bint roomy
-    # Whether half a vector of 64 bytes takes half of its time (Zen 4). As little as `distance`.
+    # Whether half a vector of 64 bytes takes half of its time, and what a second-level cache lacks is better fetched ahead by hand (Zen 4). As little as
+    # `distance`.
     bint halving
 
     # Written by Family.pack.
