@@ -782,6 +782,29 @@ def test_d9_d10_steps_over_few_channels(isa):
 
 
 @every_isa
+@pytest.mark.parametrize("kernel", [(2, 2), (2, 3), (3, 2), (4, 4), (5, 3), (4, 5), (5, 4), (6, 6), (5, 6), (7, 6), (5, 7)])
+def test_d9_d10_squares_with_zeros_around_a_filter(isa, kernel):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT. With VNNI a filter is computed as the next square (ADR 0004).
+    """
+    for case, (channels, width) in enumerate(((17, 23), (40, 9), (64, 14), (120, 33), (130, 7))):
+        weights, bias, q = layer(channels, 1, kernel, case, (1e-3, 0.02, 0.3)[case % 3], ((-128, 5)[case % 2], (-128, 3)[case // 2 % 2]))
+        x = integers((2, 6, width, channels), case)
+        for stride, dilation, padding in (
+            ((1, 1), (1, 1), tuple(((extent - 1) // 2, extent // 2) for extent in kernel)),
+            ((1, 1), (2, 1), ((4, 3), (1, 0))), ((2, 2), (1, 1), ((1, 2), (0, 3))), ((1, 2), (1, 1), ((2, 1), (2, 0))), ((2, 1), (1, 1), ((0, 4), (1, 2))),
+        ):  # fmt: skip
+            how = {"stride": stride, "dilation": dilation, "padding": padding}
+            plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=ROUNDINGS[case % 2], isa=isa, **how)
+            out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+            plan(guarded_array(x, SIDES[case // 2 % 2]), out)
+            assert_equal(out, x, weights, bias, q, ROUNDINGS[case % 2], **how)
+            if isa == "avx512_vnni" and stride == dilation == (1, 1) and channels > 17:
+                assert ("windows of 3x3" if max(kernel) < 4 else "rows in pairs") in plan.explain()
+
+
+@every_isa
 @pytest.mark.parametrize(("kernel", "dilation"), [((9, 9), 4), ((7, 9), 4), ((15, 15), 1), ((4, 12), 3), ((8, 9), 2)])
 def test_d9_d10_windows_that_reach_far(isa, kernel, dilation):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.

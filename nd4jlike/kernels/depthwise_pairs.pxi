@@ -104,8 +104,9 @@ cdef struct Pairs:
     bint down
     # Whether 3x3 windows slide over the columns, and have weights beyond int8; whether outputs are computed one by one.
     bint window, wide, apart
-    # Whether rows are columns, and columns rows.
-    bint turned
+    # Whether rows are columns, and columns rows; whether zeros around the filter make a square of it, rows of them above it, columns on its left.
+    bint turned, framed
+    Py_ssize_t above, left
     # Whether taps of a row are gathered (depthwise_gather.pxi), and whether from bytes side by side.
     bint gathered, beside
     # Of several filters for a channel (depthwise_spread.pxi): whether lanes repeat four cells, else they pick them; whether outputs are one run; cells of an
@@ -302,7 +303,42 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
         if prepare_side_by_side(job, &turned):
             return True
         job.turned = False
-    return prepare_side_by_side(job, problem) or prepare_gathered(job, problem)
+    return prepare_side_by_side(job, problem) or (WINDOWS and prepare_framed(job, problem)) or prepare_gathered(job, problem)
+
+
+cdef inline Py_ssize_t square_of(const Problem *problem) noexcept nogil:
+    """The square of a filter that takes less time with zeros around it than by quads; 0: none."""
+    cdef Py_ssize_t rows = problem.kernel_height, columns = problem.kernel_width
+    cdef bint steps = max(problem.stride_height, problem.stride_width) > 1
+    if problem.multiplier > 1 or min(rows, columns) < 2 or problem.channels <= VECTOR_BYTES // 4:
+        return 0
+    if max(rows, columns) <= 3:
+        return 3
+    if steps and problem.channels < VECTOR_BYTES // 2:
+        return 0
+    if max(rows, columns) <= 5:
+        return 5 if min(rows, columns) > 3 or (rows == 5 and columns == 3 and not steps) else 0
+    return 7 if max(rows, columns) <= 7 and rows > 4 and columns > 5 and not steps else 0
+
+
+cdef inline Problem framed_of(const Problem *problem, Py_ssize_t square) noexcept nogil:
+    """The same with a filter that has zeros around it."""
+    cdef Problem framed = problem[0]
+    framed.kernel_height = framed.kernel_width = square
+    framed.pad_top += (square - problem.kernel_height) // 2 * problem.dilation_height
+    framed.pad_left += (square - problem.kernel_width) // 2 * problem.dilation_width
+    return framed
+
+
+cdef bint prepare_framed(Pairs *job, const Problem *problem) noexcept nogil:
+    """As prepare_pairs, of a filter that is no square."""
+    cdef Py_ssize_t square = square_of(problem)
+    cdef Problem framed = framed_of(problem, square)
+    if square == 0 or not prepare_side_by_side(job, &framed):
+        return False
+    job.framed = True
+    job.above, job.left = (square - problem.kernel_height) // 2, (square - problem.kernel_width) // 2
+    return True
 
 
 cdef inline Problem turned_of(const Problem *problem) noexcept nogil:
@@ -329,7 +365,8 @@ cdef bint prepare_side_by_side(Pairs *job, const Problem *problem) noexcept nogi
     if job.wide and (problem.multiplier > 1 or problem.widest_weight > 254):
         return False
     job.cells = 0
-    job.spread = job.apart = job.gathered = False
+    job.spread = job.apart = job.gathered = job.framed = False
+    job.above = job.left = 0
     job.between = 0
     job.taps = problem.kernel_width
     job.stride = problem.stride_width

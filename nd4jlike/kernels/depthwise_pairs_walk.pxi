@@ -63,6 +63,10 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef const Pairs *job = <const Pairs *> (<const char *> problem.packed + HEADER_BYTES)
     cdef Problem turned
     cdef Py_ssize_t image, row, rows
+    if WINDOWS and job.framed:
+        turned = framed_of(problem, job.taps)
+        walk_pairs(&turned, x, y, begin, end)
+        return
     if WINDOWS or not job.turned:
         walk_pairs(problem, x, y, begin, end)
         return

@@ -73,7 +73,7 @@ cdef void pack_pairs(
     cdef Tap at
     cdef int taps[4]
     cdef int rest[4]
-    cdef int folded, shift, w, how, kind, scaled, wide, square = <int> job.taps if problem.kernel_height == job.taps else 0
+    cdef int folded, shift, w, how, kind, scaled, wide, square = <int> job.taps if job.framed or problem.kernel_height == job.taps else 0
     cdef long long reach, least, largest
     cdef float scale
     # Weights of all sums lie together for each entry, of each plane where outputs are computed one by one, or those of all entries for each sum.
@@ -127,7 +127,7 @@ cdef void pack_pairs(
                         at = tap_of(job, entry, row, tap, quad)
                         if job.turned:
                             at = Tap(at.column, at.row)
-                        w = tap_weight(problem, weights, at.row, at.column, channel)
+                        w = tap_weight(problem, weights, at.row - job.above, at.column - job.left, channel)
                         taps[tap] = min(max(w, -128), 127) if WINDOWS else w
                         rest[tap] = w - taps[tap]
                         if rest[tap]:
