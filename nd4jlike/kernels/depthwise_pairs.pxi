@@ -333,8 +333,11 @@ cdef inline Problem framed_of(const Problem *problem, Py_ssize_t square) noexcep
 cdef bint prepare_framed(Pairs *job, const Problem *problem) noexcept nogil:
     """As prepare_pairs, of a filter that is no square."""
     cdef Py_ssize_t square = square_of(problem)
-    cdef Problem framed = framed_of(problem, square)
-    if square == 0 or not prepare_side_by_side(job, &framed):
+    cdef Problem framed
+    if square == 0:
+        return False
+    framed = framed_of(problem, square)
+    if not prepare_side_by_side(job, &framed):
         return False
     job.framed = True
     job.above, job.left = (square - problem.kernel_height) // 2, (square - problem.kernel_width) // 2
