@@ -321,26 +321,25 @@ cdef inline Py_ssize_t square_of(const Problem *problem) noexcept nogil:
     return 7 if max(rows, columns) <= 7 and rows > 4 and columns > 5 and not steps else 0
 
 
-cdef inline Problem framed_of(const Problem *problem, Py_ssize_t square) noexcept nogil:
-    """The same with a filter that has zeros around it."""
+cdef inline Problem framed_of(const Problem *problem, Py_ssize_t square, Py_ssize_t above, Py_ssize_t left) noexcept nogil:
+    """The same with a filter that has zeros around it: so many rows above it, so many columns on its left."""
     cdef Problem framed = problem[0]
     framed.kernel_height = framed.kernel_width = square
-    framed.pad_top += (square - problem.kernel_height) // 2 * problem.dilation_height
-    framed.pad_left += (square - problem.kernel_width) // 2 * problem.dilation_width
+    framed.pad_top += above * problem.dilation_height
+    framed.pad_left += left * problem.dilation_width
     return framed
 
 
 cdef bint prepare_framed(Pairs *job, const Problem *problem) noexcept nogil:
     """As prepare_pairs, of a filter that is no square."""
-    cdef Py_ssize_t square = square_of(problem)
+    cdef Py_ssize_t square = square_of(problem), above = (square - problem.kernel_height) // 2, left = (square - problem.kernel_width) // 2
     cdef Problem framed
     if square == 0:
         return False
-    framed = framed_of(problem, square)
+    framed = framed_of(problem, square, above, left)
     if not prepare_side_by_side(job, &framed):
         return False
-    job.framed = True
-    job.above, job.left = (square - problem.kernel_height) // 2, (square - problem.kernel_width) // 2
+    job.framed, job.above, job.left = True, above, left
     return True
 
 

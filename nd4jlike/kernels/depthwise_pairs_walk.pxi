@@ -64,7 +64,7 @@ cdef void run_pairs(const Problem *problem, const char *x, char *y, Py_ssize_t b
     cdef Problem turned
     cdef Py_ssize_t image, row, rows
     if WINDOWS and job.framed:
-        turned = framed_of(problem, job.taps)
+        turned = framed_of(problem, job.taps, job.above, job.left)
         walk_pairs(&turned, x, y, begin, end)
         return
     if WINDOWS or not job.turned:
