@@ -54,7 +54,7 @@ def test_d1_any_filter_is_computed_in_place(isa, side):
                 text = plan.explain()
                 inner = stride[1] // math.gcd(stride[1], dilation[1])
                 if kernel[1] + 5 * inner <= 63 and channels >= 17:
-                    assert "in place, tiles of " in text
+                    assert "in place, " in text
                     assert " 0 bytes of scratch" in text
 
 
@@ -177,6 +177,55 @@ def test_d1_filters_of_one_row_on_large_images(isa, taps):
     assert ("tiles of 4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
 
 
+def by_outputs(kernel, step, isa, far=False):
+    """Whether D13 has outputs computed one by one: size and step, of the dilation, down and across."""
+    times = math.prod(max(1, taps / by) for taps, by in zip(kernel, step, strict=True))
+    in_table = step[1] == 1 or (step[1] == 2 and kernel[1] in ((1, 3, 5, 7) if isa == "baseline" else (1, 3, 4, 5, 7)))
+    if not in_table:
+        return times <= (2.4 if isa.startswith("avx512") and not far else 3)
+    return isa != "baseline" and far and math.prod(kernel) > 1 and times <= 1.5
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d13_filters_that_share_little(isa, side):
+    """D13: computed output by output, where no tile has their width and step, if they multiply an input at most 3 times (2.4 times in caches with AVX-512)."""
+    found = set()
+    for place, (kernel, step) in enumerate(
+        product(((1, 3), (1, 7), (3, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7), (3, 5), (5, 2)), ((1, 3), (3, 3), (2, 3), (4, 4), (3, 2), (5, 6)))
+    ):
+        channels, size = (64, 131, 144, 320)[place % 4], (8 + place % 5, 11 + place % 7)
+        values, weights, bias = random((2, *size, channels), place), random((*kernel, channels, 1), 2), random(channels, 3)
+        steps = {"stride": step, "dilation": (1, 1), "padding": ((place % 3, 2), (place % 2, 3))}
+        if any(n + sum(sides) < taps for n, sides, taps in zip(size, steps["padding"], kernel, strict=True)):
+            continue
+        shape = [out_size(n, k, s, 1, *p) for n, k, s, p in zip(size, kernel, step, steps["padding"], strict=True)]
+        out = guarded_array(np.full((2, *shape, channels), np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, threads=2, isa=isa, **steps)
+        plan(guarded_array(values, side), out)
+        assert_close(out, values, weights, bias, **steps)
+        # One row of taps has no step down, and images of one column are rows.
+        taken = [1 if taps == 1 else s for taps, s in zip(kernel, step, strict=True)]
+        if shape[1] > 1:
+            assert ("output by output" in plan.explain()) == by_outputs(kernel, taken, isa), (kernel, step)
+            found.add("output by output" in plan.explain())
+        weights[0, 0] = np.inf
+        got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))
+        assert not np.isnan(got).any()
+    assert found == {False, True}
+
+
+@every_isa
+def test_d13_filters_that_share_little_far_away(isa):
+    """D13: with vectors of 32 bytes and more also beyond the second-level cache, if they multiply an input at most 1.5 times, and not once alone (1x1)."""
+    for kernel, step in (((1, 3), (1, 2)), ((3, 1), (2, 1)), ((2, 3), (2, 2)), ((3, 3), (2, 2)), ((1, 1), (1, 1)), ((5, 5), (3, 3)), ((1, 2), (1, 1))):
+        values, weights = random((1, 9, 3 + SECOND_LEVEL // (8 * 9 * 80), 80), 1), random((*kernel, 80, 1), 2)
+        plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa, threads=2)
+        steps = steps_of(values.shape[1:3], kernel, step, (1, 1))
+        assert_close(plan(values), values, weights, None, **steps)
+        assert ("output by output" in plan.explain()) == by_outputs(kernel, step, isa, far=True), (kernel, step)
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("channels", [8, 16, 19, 63, 64, 83, 130])
@@ -194,7 +243,7 @@ def test_d1_filters_that_share_no_inputs(isa, side, channels):
         plan(guarded_array(values, side), out)
         assert_close(out, values, weights, bias, **steps)
         wide = channels > (63 if isa == "baseline" else LANES.get(isa, 16))
-        assert ("output by output" in plan.explain()) == (wide and all(s // math.gcd(s, dilation) >= kernel for s in stride))
+        assert ("output by output" in plan.explain()) == (wide and by_outputs((kernel, kernel), [s // math.gcd(s, dilation) for s in stride], isa))
         weights[0, 0] = np.inf
         got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, dilation=dilation, padding=padding, isa=isa))
         assert not np.isnan(got).any()
@@ -657,6 +706,7 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 by_rows = by_rows and (amd or not wastes_columns(-(-size[1] // stride), stride))
                 by_output = few and (two or amd or wide) and stride == 2 and not by_rows
                 copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
+                by_output = by_output or (dilation == 1 and not copied and not by_rows and by_outputs(kernel, (stride, stride), isa))
                 assert ("copied into scratch" in plan.explain()) == copied
                 assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
                 assert ("output by output" in plan.explain()) == by_output

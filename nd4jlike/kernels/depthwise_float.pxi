@@ -461,8 +461,19 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
     )
 
 
+cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether an output shares so few inputs with others, some of them on all sides, that tiles gain nothing: those that the table lacks load each for every
+    output anyway, the others are beyond the second-level cache, and move more than two thirds of what they multiply."""
+    cdef Py_ssize_t products = job.down.taps * job.across.taps
+    cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
+    cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL
+    if job.general:
+        return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
+    return VECTOR_BYTES > 16 and far and 1 < products and 2 * products <= 3 * moved
+
+
 cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether an output after another is faster: no inputs are shared, or they are not found again in the first-level cache, where all of it falls into two
+    """Whether an output after another is faster: few inputs are shared, or they are not found again in the first-level cache, where all of it falls into two
     sets, or one of more ways, or comes from afar."""
     if (
         (problem.sets == 2 or (problem.sets == 1 and (problem.roomy or goes_by_pixels(problem)))) and problem.element == FLOAT32
@@ -470,7 +481,7 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
     ):
         return not (job.spread or job.swapped or problem.x_block or problem.y_block)
     return (
-        job.general and job.down.taps == job.across.taps <= min(job.down.step, job.across.step) and not (job.spread or job.swapped)
+        shares_few(job, problem) and not (job.spread or job.swapped)
         and job.across.taps < TILE_TAPS and pixel_tiles[problem.element][job.across.taps][INSIDE] != NULL
         and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
         and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)

@@ -474,38 +474,48 @@ WORD void running_tile(
     } while (--count);
 }
 
-/* One output of a square filter whose steps leave it no inputs to share: its channels in a row, which is how prefetchers read. */
+/* Outputs whose steps leave them few inputs to share, one by one: the channels of each in a row, which is how prefetchers read. So many columns of taps, a
+ * constant, from `x` on lie inside the image; `high` rows, of a filter that lies there as a whole, or, 0, any number of them. */
 WORD void pixel_tile(
-    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int where,
-    const int element)
+    const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int high, const int columns, const int element)
 {
-    const vf32 low = tile->limits ? tile->limits[0] : splat_f32(-__builtin_inff()), high = tile->limits ? tile->limits[1] : splat_f32(__builtin_inff());
-    const ptrdiff_t x_row = tile->x_row, x_column = tile->x_column, x_block = tile->x_block, y_block = tile->y_block, block_vectors = tile->block_vectors;
-    const unsigned long long outside = tile->outside;
-    const int above = tile->above, below = tile->below;
+    const vf32 low = tile->limits ? tile->limits[0] : splat_f32(-__builtin_inff()), most = tile->limits ? tile->limits[1] : splat_f32(__builtin_inff());
+    const ptrdiff_t x_row = tile->x_row, x_block = tile->x_block, y_block = tile->y_block, block_vectors = tile->block_vectors;
+    const ptrdiff_t taps = high ? columns : tile->taps;
+    const Steps steps = steps_of(tile->x_column);
+    const int first = high ? 0 : __builtin_ctzll(~tile->outside);
+    /* None where no column lies inside. */
+    const ptrdiff_t rows = first < taps ? tile->upper.end - tile->upper.begin : 0;
+    const vf32 *weights = block + 1 + tile->upper.begin * taps + first;
     ptrdiff_t outputs = tile->stored;
+    x += tile->upper.begin * x_row + first * steps.one;
     do {
-        const char *rows[3] = {x, x + x_row, x + 2 * x_row};
-        const vf32 *weights = block;
+        const vf32 *bias = block, *of_block = weights;
+        const char *pixel = x;
         char *to = y;
         ptrdiff_t left = count;
         do {
-            vf32 sum = weights[0];
-#pragma GCC unroll 4
-            for (int i = 0; i < taps; i++) {
-                if (where != INSIDE && (i < above || i >= taps - below))
-                    continue;
-#pragma GCC unroll 4
-                for (int j = 0; j < taps; j++)
-                    if (where == INSIDE || !(outside >> j & 1))
-                        sum += load_row(rows[i] + j * x_column, element) * weights[1 + i * taps + j];
-            }
-            sum = at_most_f32(at_least_f32(sum, low), high);
+            const vf32 *of_row = of_block;
+            const char *row = pixel;
+            ptrdiff_t rest = rows;
+            vf32 sum = *bias;
+#define PIXEL_ROW \
+    { \
+        const char *from = row; \
+        _Pragma("GCC unroll 8") for (int column = 0; column < columns; column++) \
+            sum = add_product(sum, load_row(step_to(&from, steps, column), element), of_row[column], element); \
+        of_row += taps; \
+        row += x_row; \
+    }
+            if (high)
+                _Pragma("GCC unroll 4") for (int i = 0; i < high; i++) PIXEL_ROW
+            else
+                _Pragma("GCC unroll 1") for (; rest > 0; rest--) PIXEL_ROW
+            sum = at_most_f32(at_least_f32(sum, low), most);
             store_row(to, sum, lanes, element, !MASKS(element) && lanes >= LANES);
-            weights += block_vectors;
-#pragma GCC unroll 4
-            for (int i = 0; i < taps; i++)
-                rows[i] += x_block;
+            bias += block_vectors;
+            of_block += block_vectors;
+            pixel += x_block;
             to += y_block;
         } while (--left);
         x += tile->x_output;

@@ -295,26 +295,39 @@ static const OneTile winograd_tiles[TILE_TAPS] = {
 #endif
 };
 
-/* Outputs one by one. */
-#define PIXEL_TILE(taps, element) \
-    static void pixel_##taps##_##element(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+/* Outputs one by one: by the columns of taps inside the image, and all taps of 2x2 and 3x3. */
+#define PIXEL_TILE(name, high, columns, element) \
+    static void name##_##element(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
-        if (tile->above || tile->below || tile->outside) \
-            pixel_tile(tile, block, x, y, lanes, count, taps, EDGES, element); \
-        else \
-            pixel_tile(tile, block, x, y, lanes, count, taps, INSIDE, element); \
+        pixel_tile(tile, block, x, y, lanes, count, high, columns, element); \
     }
-#define PIXEL_TILES(element) PIXEL_TILE(2, element) PIXEL_TILE(3, element)
-#define PIXEL_OF(taps, element) [taps] = {pixel_##taps##_##element, pixel_##taps##_##element, pixel_##taps##_##element}
-PIXEL_TILES(FLOAT32)
+#define PIXEL_TILES(element, ...) \
+    PIXEL_TILE(pixel_1, 0, 1, element) PIXEL_TILE(pixel_2, 0, 2, element) PIXEL_TILE(pixel_3, 0, 3, element) \
+    PIXEL_TILE(square_2, 2, 2, element) PIXEL_TILE(square_3, 3, 3, element) \
+    static void pixel_##element(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        static const OneTile by_columns[2][TILE_TAPS] = { \
+            {pixel_1_##element, pixel_1_##element, pixel_2_##element, pixel_3_##element, __VA_ARGS__}, \
+            {[2] = square_2_##element, [3] = square_3_##element}}; \
+        const int rows = tile->upper.end - tile->upper.begin, columns = tile->taps - __builtin_popcountll(tile->outside); \
+        const int whole = columns == tile->taps && rows == columns && rows / 2 == 1 && tile->block_vectors == 1 + rows * columns; \
+        by_columns[whole][columns](tile, block, x, y, lanes, count); \
+    }
+PIXEL_TILE(pixel_4, 0, 4, FLOAT32)
+PIXEL_TILE(pixel_5, 0, 5, FLOAT32)
+PIXEL_TILE(pixel_6, 0, 6, FLOAT32)
+PIXEL_TILE(pixel_7, 0, 7, FLOAT32)
+PIXEL_TILES(FLOAT32, pixel_4_FLOAT32, pixel_5_FLOAT32, pixel_6_FLOAT32, pixel_7_FLOAT32)
+#define PIXEL_OF(element) {pixel_##element, pixel_##element, pixel_##element}
 #if WIDENS_HALVES
-PIXEL_TILES(FLOAT16)
-PIXEL_TILES(BFLOAT16)
+PIXEL_TILES(FLOAT16, NULL)
+PIXEL_TILES(BFLOAT16, NULL)
 #endif
+/* By element type, and taps in a row. */
 static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
-    [FLOAT32] = {PIXEL_OF(2, FLOAT32), PIXEL_OF(3, FLOAT32)},
+    [FLOAT32] = {[1 ... TILE_TAPS - 1] = PIXEL_OF(FLOAT32)},
 #if WIDENS_HALVES
-    [FLOAT16] = {PIXEL_OF(2, FLOAT16), PIXEL_OF(3, FLOAT16)}, [BFLOAT16] = {PIXEL_OF(2, BFLOAT16), PIXEL_OF(3, BFLOAT16)},
+    [FLOAT16] = {[1 ... 3] = PIXEL_OF(FLOAT16)}, [BFLOAT16] = {[1 ... 3] = PIXEL_OF(BFLOAT16)},
 #endif
 };
 
