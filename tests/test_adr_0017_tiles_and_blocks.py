@@ -462,6 +462,16 @@ def test_d7_explain_looks_at_the_address(isa):
 
 
 @every_isa
+@pytest.mark.parametrize(("kernel", "of_out"), [((1, 3), True), ((2, 3), True), ((1, 7), True), ((3, 3), False), ((2, 5), False)])
+def test_d7_few_taps_by_steps_of_2(isa, kernel, of_out):
+    """D7: that of `x` where the step is 2 or more (with vectors of 64 bytes not by tiles of up to 7 taps and steps of 2)."""
+    plan = nd.DepthwiseConv2d(random((*kernel, 144, 1), 2), stride=(1, 2), isa=isa)
+    plan(at_address(random((1, 5, 9, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 5, 5, 144), np.float32), 144, 9, "start"))
+    lanes = LANES.get(isa, 16)
+    assert lead_in(plan.explain()) == ("" if lanes == 4 else str(-(9 if of_out and lanes == 16 else 4) % lanes))
+
+
+@every_isa
 @pytest.mark.parametrize(("kernel", "stride", "width", "aligned"), [
     ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 9, False),
     ((3, 3), 2, 20, True), ((3, 3), 2, 14, False), ((3, 4), 1, 9, False)])  # fmt: skip

@@ -98,6 +98,7 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
+    FEW_LOADS = 7
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls, fewer
@@ -604,6 +605,7 @@ cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all."""
     cdef Py_ssize_t pitches = 0, least = ALIGNED_BLOCKS
+    cdef bint few
     cdef int i
     if (
         VECTOR_BYTES == 64 and min(job.down.taps, job.across.taps) > 1 and job.down.taps * job.across.taps <= ALIGNED_PRODUCTS
@@ -620,6 +622,8 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
         return ALIGNS_NONE
     if VECTOR_BYTES == 64:
-        return (ALIGNS_INPUT if job.across.step > 1 or job.across.taps > 3 or problem.sets > 0 else ALIGNS_OUTPUT) + (
+        # By steps of 2 few taps load less than stores that cross lines cost.
+        few = job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
+        return (ALIGNS_INPUT if problem.sets > 0 or not few and (job.across.step > 1 or job.across.taps > 3) else ALIGNS_OUTPUT) + (
             ALIGNS_BOTH if problem.element != FLOAT64 else 0)
     return ALIGNS_INPUT if job.across.step > 1 else ALIGNS_OUTPUT
