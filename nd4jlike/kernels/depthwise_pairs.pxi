@@ -162,7 +162,7 @@ cdef inline Py_ssize_t channel_of_block(const Pairs *job, const Problem *problem
 
 cdef inline Py_ssize_t phases_of(const Pairs *job, const Problem *problem) noexcept nogil:
     """Rows of outputs from one to the next of a strip."""
-    return 2 if job.window and problem.stride_height < job.stride else problem.dilation_height
+    return 2 if WINDOWS and not job.apart and problem.stride_height < job.stride else problem.dilation_height
 
 
 cdef inline Py_ssize_t pairs_columns_read(const Pairs *job, Py_ssize_t columns) noexcept nogil:
@@ -314,7 +314,7 @@ cdef inline Py_ssize_t square_of(const Problem *problem) noexcept nogil:
         return 0
     if max(rows, columns) <= 3:
         return 3
-    if steps and problem.channels < VECTOR_BYTES // 2:
+    if steps and (problem.channels < VECTOR_BYTES // 2 or problem.stride_height != problem.stride_width):
         return 0
     if max(rows, columns) <= 5:
         return 5 if min(rows, columns) > 3 or (rows == 5 and columns == 3 and not steps) else 0
@@ -390,8 +390,8 @@ cdef bint prepare_side_by_side(Pairs *job, const Problem *problem) noexcept nogi
         return not job.turned and prepare_lines(job, problem)
     if not WINDOWS:
         return False
-    # Windows that step by 2 down and by 1 along a row leave out every other row of outputs; by 1 down and by 2, rows of outputs are computed by turns.
-    if problem.kernel_height != job.taps or (problem.stride_height != job.stride and not (job.window and problem.stride_height <= 2)):
+    # By 1 down and by 2 along a row, rows of outputs are computed by turns; windows that step by 2 down and by 1 along a row leave out every other one.
+    if problem.kernel_height != job.taps or (problem.stride_height > job.stride and not (job.window and problem.stride_height <= 2)):
         return False
     if job.stride > 2 or (not 3 <= job.taps <= 5 and job.taps != 7) or (job.taps == 4 and job.stride == 1):
         return False
