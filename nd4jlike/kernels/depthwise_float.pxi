@@ -65,6 +65,7 @@ cdef extern from "variants.h" nogil:
     const int EIGHT
     const int EIGHT_TAPS
     const OneTile eight_tiles[3]
+    const OneTile tall_eight_tiles[3]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3]
     const int WINOGRAD_ROWS
@@ -519,7 +520,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     else:
         job.columns = WIDE_TILE if job.wide else NARROW_TILE
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
-    job.tall = job.split or (
+    job.tall = job.split or (job.eights and tall_eight_tiles[job.across.step] != NULL and is_square(job, job.columns)) or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
     )

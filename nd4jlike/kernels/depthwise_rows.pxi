@@ -106,6 +106,8 @@ cdef Py_ssize_t find_places(
             places.whole = eight_tiles[across.step] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.pairs != NULL:
                 places.tall = job.pairs
+            elif job.tall and job.eights:
+                places.tall = tall_eight_tiles[across.step]
             elif job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
             if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):

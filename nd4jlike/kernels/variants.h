@@ -219,6 +219,15 @@ static const OneTile eight_tiles[TILE_STRIDES] = {
     [1] = eight_1, [2] = eight_2,
 #endif
 };
+/* And tall: with registers for as many sums. */
+#if VECTOR_BYTES == 64
+EIGHT_TILE(tall_eight_2, TALL_ROWS(NARROW_TILE), EIGHT_TAPS, 2, NARROW_TILE, 1)
+#endif
+static const OneTile tall_eight_tiles[TILE_STRIDES] = {
+#if VECTOR_BYTES == 64
+    [2] = tall_eight_2,
+#endif
+};
 /* The last ones of more, by taps and step, of square filters; whether wide; and tall. */
 #if VECTOR_BYTES == 64
 #define EIGHT_ENDS(taps, stride) \
