@@ -99,6 +99,7 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
+    # Taps by steps of 2 up to which stores that cross lines cost more than loads that do.
     FEW_LOADS = 7
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
@@ -464,8 +465,8 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether an output shares so few inputs with others, some of them on all sides, that tiles gain nothing: those that the table lacks load each for every
-    output anyway, the others are beyond the second-level cache, and move more than two thirds of what they multiply."""
+    """Whether outputs share so few inputs that tiles do not pay: how often each input is multiplied is products over what a step moves (ADR 0017, D13). Tiles of
+    any width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone."""
     cdef Py_ssize_t products = job.down.taps * job.across.taps
     cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
     cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL
@@ -623,7 +624,6 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
         return ALIGNS_NONE
     if VECTOR_BYTES == 64:
-        # By steps of 2 few taps load less than stores that cross lines cost.
         few = job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
         return (ALIGNS_INPUT if problem.sets > 0 or not few and (job.across.step > 1 or job.across.taps > 3) else ALIGNS_OUTPUT) + (
             ALIGNS_BOTH if problem.element != FLOAT64 else 0)

@@ -474,8 +474,8 @@ WORD void running_tile(
     } while (--count);
 }
 
-/* Outputs whose steps leave them few inputs to share, one by one: the channels of each in a row, which is how prefetchers read. So many columns of taps, a
- * constant, from `x` on lie inside the image; `high` rows, of a filter that lies there as a whole, or, 0, any number of them. */
+/* Outputs whose steps leave them few inputs to share, one by one: the channels of each in a row, which is how prefetchers read. `columns` of taps lie inside the
+ * image, a constant, as prefetchers know a load by its instruction; and `high` rows, all that the filter has, or, if that is 0, those of tile->upper. */
 WORD void pixel_tile(
     const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int high, const int columns, const int element)
 {
@@ -511,6 +511,7 @@ WORD void pixel_tile(
                 _Pragma("GCC unroll 4") for (int i = 0; i < high; i++) PIXEL_ROW
             else
                 _Pragma("GCC unroll 1") for (; rest > 0; rest--) PIXEL_ROW
+#undef PIXEL_ROW
             sum = at_most_f32(at_least_f32(sum, low), most);
             store_row(to, sum, lanes, element, !MASKS(element) && lanes >= LANES);
             bias += block_vectors;
