@@ -465,8 +465,8 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether outputs share so few inputs that tiles do not pay: how often each input is multiplied is products over what a step moves (ADR 0017, D13). Tiles of
-    any width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone."""
+    """Whether outputs share so few inputs that tiles do not pay: how often each is multiplied is products over what a step moves (ADR 0017, D13). Tiles of any
+    width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone."""
     cdef Py_ssize_t products = job.down.taps * job.across.taps
     cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
     cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL
