@@ -114,8 +114,8 @@ cdef enum:
     # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's, or rows stay.
     PARTED_BYTES = 640
     PARTED_SPLIT_BYTES = 1024
-    # Channels of a pixel, in bytes, whose weights one output after another finds there: nine times as much.
-    ALONE_BYTES = 1024
+    # Weights that one output after another finds there.
+    ALONE_BYTES = 10 << 10
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
     # For each number that moves, input or output, that make one more pass over them pay.

@@ -281,7 +281,7 @@ cdef void run_image(
     if job.parted:
         parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
     elif job.pixel and VECTOR_BYTES == 64:
-        parts = max(parts, job.channels * job.itemsize // ALONE_BYTES)
+        parts = max(parts, job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES)
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
