@@ -64,8 +64,7 @@ cdef extern from "variants.h" nogil:
     const OneTile small_tiles[8][3][2]
     const int EIGHT
     const int EIGHT_TAPS
-    const OneTile eight_tiles[3]
-    const OneTile tall_eight_tiles[3]
+    const OneTile eight_tiles[3][2]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3]
     const int WINOGRAD_ROWS
@@ -512,6 +511,9 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
         job.pixel, job.wide = False, True
+    if job.pixel:
+        # Places are one column then, which no other tile is.
+        job.wide, job.split, job.line = False, False, NULL
     job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
     if job.pixel:
         job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]
@@ -521,7 +523,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     else:
         job.columns = WIDE_TILE if job.wide else NARROW_TILE
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
-    job.tall = job.split or (job.eights and tall_eight_tiles[job.across.step] != NULL and is_square(job, job.columns)) or (
+    job.tall = job.split or (job.eights and eight_tiles[job.across.step][1] != NULL and is_square(job, job.columns)) or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
     )

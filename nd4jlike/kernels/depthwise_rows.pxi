@@ -103,11 +103,11 @@ cdef Py_ssize_t find_places(
         elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
-            places.whole = eight_tiles[across.step] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
+            places.whole = eight_tiles[across.step][0] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.pairs != NULL:
                 places.tall = job.pairs
             elif job.tall and job.eights:
-                places.tall = tall_eight_tiles[across.step]
+                places.tall = eight_tiles[across.step][1]
             elif job.tall:
                 places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
             if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):

@@ -209,23 +209,19 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         (void)lanes; \
         eight_tile(tile, block, x, y, count, rows, taps, stride, columns, spread); \
     }
-/* Those of one input channel each, by step; of 3x3. */
+/* Those of one input channel each, by step; of 3x3; and tall, where registers hold as many sums. */
 #if VECTOR_BYTES > 16
 EIGHT_TILE(eight_1, 2, EIGHT_TAPS, 1, NARROW_TILE, 1)
 EIGHT_TILE(eight_2, 2, EIGHT_TAPS, 2, NARROW_TILE, 1)
 #endif
-static const OneTile eight_tiles[TILE_STRIDES] = {
-#if VECTOR_BYTES > 16
-    [1] = eight_1, [2] = eight_2,
-#endif
-};
-/* And tall: with registers for as many sums. */
 #if VECTOR_BYTES == 64
 EIGHT_TILE(tall_eight_2, TALL_ROWS(NARROW_TILE), EIGHT_TAPS, 2, NARROW_TILE, 1)
+#else
+#define tall_eight_2 NULL
 #endif
-static const OneTile tall_eight_tiles[TILE_STRIDES] = {
-#if VECTOR_BYTES == 64
-    [2] = tall_eight_2,
+static const OneTile eight_tiles[TILE_STRIDES][2] = {
+#if VECTOR_BYTES > 16
+    [1] = {eight_1}, [2] = {eight_2, tall_eight_2},
 #endif
 };
 /* The last ones of more, by taps and step, of square filters; whether wide; and tall. */
