@@ -503,7 +503,7 @@ cdef int convolve_back(_Back back, NdArray grad, NdArray result, NdArray filters
         job.family.pack(&phase.problem, taps, NULL, &none, packed + phase.packed_offset)
 
     with nogil:
-        share_work(run_steps, &job, job.batch * job.steps, 2, parts)
+        share_work(run_steps, &job, job.batch * job.steps, 2, parts, 0)
 
     free(memory)
     return 0
@@ -546,7 +546,7 @@ cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object
     job.scratch = allocate_scratch(job.scratch_bytes * parts)
 
     with nogil:
-        share_work(run_blocks, &job, blocks, share, parts)  # each part reads all pixels: it is done in one go
+        share_work(run_blocks, &job, blocks, share, parts, 0)  # each part reads all pixels: it is done in one go
 
     free(job.scratch)
     return 0

@@ -45,6 +45,8 @@ cdef enum:
     PARTS_EACH = 4
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
+    # Of a second-level cache that rows come in from the last one on.
+    BANDS = 8
 
 # Pixels of a few float32 channels share vectors by these, at step 1: room would keep them apart.
 cdef tuple MIXED_FILTERS = ((3, 3), (5, 5), (7, 7))
@@ -493,6 +495,7 @@ A depthwise convolution, configured once and run many times.
         cdef const Layout *source = &x.layout
         cdef const Layout *target = &y.layout
         cdef Py_ssize_t extents[4]
+        cdef Py_ssize_t nbytes, estimate, share
         cdef int h, w, c, i
         _, h, w, c = self._axes
         expected = self._output_shape(x)
@@ -551,7 +554,8 @@ A depthwise convolution, configured once and run many times.
         estimate = target.length * problem.kernel_height * problem.kernel_width // (3 * launch.family.lanes)
         if source.itemsize == 1:
             estimate = estimate * 2 // 5
-        estimate += (source.length + target.length) * source.itemsize // (15 if turns else 40)
+        nbytes = source.length * source.itemsize + target.length * target.itemsize
+        estimate += nbytes // (15 if turns else 40)
         launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
         share = (launch.rows + launch.parts - 1) // launch.parts
         if estimate < NANOSECONDS_TO_CUT:
@@ -565,6 +569,9 @@ A depthwise convolution, configured once and run many times.
                 launch.rows = source.shape[self._axes[0]] * rows_of_image(launch.planes)
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         problem.shared = launch.parts if launch.parts > 1 and not turns else 0
+        if (turns or problem.channels == 1 or problem.x_strides[3] == 1 or problem.x_block) and distance_of(nbytes // launch.parts) != IN_CACHE:
+            launch.band = max(1, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
+            launch.back = True
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 
@@ -835,9 +842,10 @@ A depthwise convolution, configured once and run many times.
             f"channels  {apart}{problem.channel_room} cells of room; a pixel of x every {problem.x_strides[2] * x.itemsize} bytes, "
             f"of out every {problem.y_strides[2] * y.itemsize} bytes" + (f"; vectors from {problem.lead} on" if problem.lead else ""),
             f"threads   {1 if computes_alone() else launch.parts} of {self.threads}, {shared}{parts}",
-            f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread; "
+            f"memory    {launch.packed.nbytes} bytes of packed weights, {launch.scratch_bytes} bytes of scratch a thread"
+            + (f", from the {'last' if launch.back else 'first'} row on; " if launch.band else "; ")
             # Of the call: that of a problem of planes is of a section.
-            f"inputs and outputs {DISTANCES[distance_of(x.layout.length * x.itemsize + y.layout.length * y.itemsize)]}",
+            + f"inputs and outputs {DISTANCES[distance_of(x.layout.length * x.itemsize + y.layout.length * y.itemsize)]}",
         ]
 
 

@@ -4,6 +4,22 @@ cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
 
 
+# The last call of a thread beyond its second-level cache: what it read and wrote, and whether its last rows came first.
+cdef extern from *:
+    """
+    typedef struct {
+        const char *x, *y;
+        int back;
+    } Passage;
+    static _Thread_local Passage passage;
+    """
+    ctypedef struct Passage:
+        const char *x
+        const char *y
+        bint back
+    Passage passage
+
+
 # What the threads of one call need to know.
 cdef struct Call:
     const Problem *problem
@@ -46,6 +62,9 @@ cdef class _Launch:
     # Output rows, how many of them stay together, and among how many threads they are shared.
     cdef Py_ssize_t rows, step
     cdef int parts
+    # Rows that are taken together where the last ones come first, 0: they never do; and whether they did.
+    cdef Py_ssize_t band
+    cdef bint back
     # Too little work to release the lock of the interpreter for.
     cdef bint brief
     # Whether a look at the padding of x decides between two launches, and whether this one reads it.
@@ -80,11 +99,15 @@ cdef class _Launch:
                 raise MemoryError(f"cannot allocate {self.scratch_bytes} bytes of scratch for each of {self.parts} threads")
         call.scratch = <char *> scratch
 
+        if self.band:
+            # What was touched last is where the last call ended, or at the end, where most others do.
+            self.back = not (passage.back and (x == passage.x or x == passage.y))
+            passage.x, passage.y, passage.back = x, y, self.back
         if self.brief:
             work(&call, 0, self.rows, 0)
         else:
             with nogil:
-                share_work(work, &call, self.rows, self.step, self.parts)
+                share_work(work, &call, self.rows, self.step, self.parts, self.band if self.back else 0)
 
         if self.scratch_bytes:
             with cython.critical_section(self):

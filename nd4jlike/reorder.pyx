@@ -141,7 +141,7 @@ def reorder(x not None, layout=None, *, out=None, dtype=None, scale=None, zero_p
         blocks = choose_axis(&job, parts)
 
         with nogil:
-            share_work(move_blocks, &job, blocks, 1, <int> min(parts, MAX_PARTS))
+            share_work(move_blocks, &job, blocks, 1, <int> min(parts, MAX_PARTS), 0)
 
     return out
 

@@ -7,8 +7,9 @@ cdef enum:
     # More parts than these are not made of one call.
     MAX_PARTS = 64
 
-# Have items [0, count) done by up to `parts` threads, the caller one of them. They are taken some at a time, as multiples of `step` where possible.
-cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts) noexcept nogil
+# Have items [0, count) done by up to `parts` threads, the caller one of them. They are taken some at a time, as multiples of `step` where possible;
+# the last ones first where `band`, which is a multiple of `step`, is not 0: about so many at a time.
+cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts, Py_ssize_t band) noexcept nogil
 
 # Whether calls are not shared, because this process was forked.
 cdef bint computes_alone() noexcept nogil

@@ -45,6 +45,7 @@ cdef struct Shared:
     const void *context
     Py_ssize_t count, step, steps, pieces
     int parts
+    bint back
     Py_ssize_t taken[MAX_PARTS * COUNTER]
 
 # Whether this process was forked: the threads did not come along, and their library waits for them.
@@ -75,25 +76,35 @@ def threads_are_new():
 cdef void take_pieces(void *context, int place) noexcept nogil:
     """The pieces of this part, which the thread had in the call before, so that they may be in its caches; then those that others have not come to."""
     cdef Shared *shared = <Shared *> context
-    cdef Py_ssize_t piece, pieces = shared.pieces, steps = shared.steps, step = shared.step
+    cdef Py_ssize_t piece, first, end, pieces = shared.pieces, steps = shared.steps, step = shared.step
     cdef int i, part
     for i in range(shared.parts):
         part = (place + i) % shared.parts
+        first, end = pieces * part // shared.parts, pieces * (part + 1) // shared.parts
         while True:
-            piece = pieces * part // shared.parts + TAKE_NEXT(&shared.taken[part * COUNTER])
-            if piece >= pieces * (part + 1) // shared.parts:
+            piece = first + TAKE_NEXT(&shared.taken[part * COUNTER])
+            if piece >= end:
                 break
+            if shared.back:
+                piece = first + end - 1 - piece
             shared.work(shared.context, steps * piece // pieces * step, min(steps * (piece + 1) // pieces * step, shared.count), place)
 
 
-cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts) noexcept nogil:
-    cdef Py_ssize_t steps = (count + step - 1) // step, pieces
+cdef void share_work(Work work, const void *context, Py_ssize_t count, Py_ssize_t step, int parts, Py_ssize_t band) noexcept nogil:
+    cdef Py_ssize_t steps = (count + step - 1) // step, pieces, begin
     cdef Shared shared
     parts = <int> min(min(parts, MAX_PARTS), steps)
     if parts < 2 or forked:
+        while 0 < band < count:
+            begin = (count - 1) // band * band
+            work(context, begin, count, 0)
+            count = begin
         work(context, 0, count, 0)
         return
     pieces = min(steps, PIECES * parts)
+    if band:
+        pieces = max(pieces, count // band)
+    shared.back = band != 0
     shared.work, shared.context, shared.count, shared.step, shared.steps, shared.pieces, shared.parts = work, context, count, step, steps, pieces, parts
     memset(shared.taken, 0, parts * COUNTER * sizeof(Py_ssize_t))
     in_parallel(take_pieces, &shared, parts)
@@ -113,7 +124,7 @@ cdef void call_python(const void *context, Py_ssize_t begin, Py_ssize_t end, int
             (<list> python.errors).append(error)
 
 
-def share(work, count, parts):
+def share(work, count, parts, band=0):
     """Call ``work(begin, end)`` for consecutive parts of ``range(count)``, several at the same time.
 
     Parameters
@@ -122,6 +133,8 @@ def share(work, count, parts):
         Releases the lock of the interpreter while it works.
     count, parts : int
         Items, and how many threads share them at most; the caller is one of them.
+    band : int, default 0
+        If not 0, the last items come first, so many at a time (ADR 0015, D7).
 
     Examples
     --------
@@ -131,13 +144,13 @@ def share(work, count, parts):
     >>> sum(end - begin for begin, end in done)
     10
     """
-    cdef Py_ssize_t items = count
+    cdef Py_ssize_t items = count, from_end = band
     cdef int places = max(1, min(parts, MAX_PARTS))
     cdef list errors = []
     cdef PythonWork python
     python.work, python.errors = <void *> work, <void *> errors
     with nogil:
-        share_work(call_python, &python, items, 1, places)
+        share_work(call_python, &python, items, 1, places, from_end)
     if errors:
         raise errors[0]
 

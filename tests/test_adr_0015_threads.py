@@ -11,6 +11,7 @@ import pytest
 
 import nd4jlike as nd
 from locks import runs_without_lock
+from machines import second_level
 from nd4jlike.kernels import dispatch
 from nd4jlike.workers import share
 
@@ -341,3 +342,109 @@ def test_d6_threads_share_what_remembers():
 
     with ThreadPoolExecutor(8) as callers:
         assert all(callers.map(call, range(600)))
+
+
+def test_d7_the_last_items_come_first():
+    """D7: takes its rows from the last to the first, so many at a time, threads those of their own part."""
+    done = []
+    share(lambda begin, end: done.append((begin, end)), 10, 1, 4)
+    assert done == [(8, 10), (4, 8), (0, 4)]
+
+    together, places = threading.Barrier(2), {}
+
+    def work(begin, end):
+        mine = places.setdefault(threading.get_ident(), [])
+        mine.append((begin, end))
+        if len(mine) == 1:
+            together.wait(30)
+
+    share(work, 80, 2, 4)
+    assert sorted(piece for taken in places.values() for piece in taken) == [(begin, begin + 4) for begin in range(0, 80, 4)]
+    for begin, own in ((36, range(36, -4, -4)), (76, range(76, 36, -4))):
+        (mine,) = [[first for first, _ in taken] for taken in places.values() if taken[0][0] == begin]
+        # What is taken of its own part comes in this order; then it may help the other.
+        assert mine[: len([first for first in mine if first in own])] == [first for first in own if first in mine]
+
+
+def directions(*calls):
+    """Which row each of some calls began with, as `explain()` says."""
+    found = []
+    for plan, x, out in calls:
+        plan(x, out)
+        (line,) = [line for line in plan.explain().splitlines() if line.startswith("memory")]
+        found.append(line.rpartition(", from the ")[2].partition(" ")[0])
+    return found
+
+
+def test_d7_a_call_begins_where_the_last_one_ended():
+    """D7: Where the last such call of the caller read or wrote what is now `x`, and took its rows so, the first ones come first."""
+    with second_level(1 << 16):
+        plan, other = (nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32)) for _ in range(2))
+        a, b, c, d = (nd.ones((1, 32, 32, 16)) for _ in range(4))
+        near = nd.ones((1, 8, 8, 16))
+        # A call on the same input, on the result, on the result of that one, on another array; those in caches are no such calls.
+        assert directions((plan, a, b), (plan, a, b), (plan, a, b)) == ["last", "first", "last"]
+        assert directions((plan, a, b), (other, b, c), (plan, c, d)) == ["first", "last", "first"]
+        assert directions((plan, a, b), (other, c, d), (other, a, b)) == ["last", "last", "last"]
+        plan(near)
+        assert "row on" not in plan.explain()
+        assert directions((other, a, c)) == ["first"]
+        # Every thread has a last call of its own.
+        with ThreadPoolExecutor(1) as caller:
+            assert caller.submit(directions, (other, c, d)).result() == ["last"]
+        assert directions((other, c, d)) == ["last"]
+
+
+def test_d7_planes_in_place_go_from_the_first_row_to_the_last():
+    """D7: Planes of floats that are read in place (NCHW) always go from the first row to the last."""
+    with second_level(1 << 16):
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32), data_format="NCHW")
+        x = nd.ones((1, 16, 40, 40))
+        plan(x)
+        assert "row on" not in plan.explain()
+
+
+def test_d7_each_thread_counts_its_own():
+    """D7: Where inputs and outputs, of each thread, are more than half of its second-level cache."""
+    x = np.ones((1, 64, 64, 64), np.float32)
+    with second_level(3 << 20):
+        for threads, found in ((1, True), (2, False)):
+            plan = nd.DepthwiseConv2d(np.ones((9, 9, 64, 1), np.float32), threads=threads)
+            assert f"threads   {threads} of {threads}" in plan.explain(x)
+            assert ("from the last row on" in plan.explain(x)) == found
+
+
+@pytest.mark.parametrize("isa", dispatch.available())
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_d7_the_bits_do_not_depend_on_it(isa, dtype, threads):
+    """D7: The bits do not depend on it."""
+    rng = np.random.default_rng(7)
+    for shape, filters, options in (
+        ((2, 45, 31, 33), (3, 3, 33, 1), {}),
+        ((1, 50, 40, 16), (5, 4, 16, 2), {"stride": (2, 1)}),
+        ((1, 64, 40, 24), (3, 3, 24, 1), {"dilation": 3}),
+        ((1, 1, 4000, 8), (1, 9, 8, 1), {}),
+        ((1, 24, 40, 40), (3, 3, 24, 1), {"data_format": "NCHW", "stride": 2}),
+    ):
+        if dtype in ("int8", "uint8", "int16"):
+            low = 0 if dtype == "uint8" else -100
+            x, weights = (rng.integers(low, 100, extents).astype(kind) for extents, kind in ((shape, dtype), (filters, dtype if dtype == "uint8" else "int8")))
+            options = {**options, "quantization": nd.Quantization(input=(0.1, 0), weights=0.02, output=(0.5, 0))}
+        else:
+            x, weights = (nd.asarray(rng.standard_normal(extents).astype(np.float32)).astype(dtype) for extents in (shape, filters))
+        plan = nd.DepthwiseConv2d(weights, isa=isa, threads=threads, **options)
+        x = nd.asarray(x)
+        found = []
+        for nbytes in (1 << 30, 1 << 14):
+            with second_level(nbytes):
+                plan = nd.DepthwiseConv2d(weights, isa=isa, threads=threads, **options)
+                out = plan(x)
+                for _ in range(2):
+                    out.fill(0)
+                    plan(x, out)
+                    found.append((plan.explain().count("last row on"), plan.explain().count("first row on"), out.tobytes()))
+        assert len({bits for *_, bits in found}) == 1
+        in_place = "data_format" in options and dtype in ("float32", "float16", "bfloat16")
+        assert [which for *which, _ in found[:2]] == [[0, 0], [0, 0]]
+        assert in_place or sorted(which for *which, _ in found[2:]) == [[0, 1], [1, 0]]
