@@ -46,7 +46,7 @@ cdef enum:
     # Output rows that kernels compute together.
     ROWS_TOGETHER = 2
     # Of a second-level cache that rows come in from the last one on.
-    BANDS = 8
+    BANDS = 4
 
 # Pixels of a few float32 channels share vectors by these, at step 1: room would keep them apart.
 cdef tuple MIXED_FILTERS = ((3, 3), (5, 5), (7, 7))
@@ -568,10 +568,10 @@ A depthwise convolution, configured once and run many times.
                 count_last_rows(launch.planes)
                 launch.rows = source.shape[self._axes[0]] * rows_of_image(launch.planes)
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
-        problem.shared = launch.parts if launch.parts > 1 and not turns else 0
-        if (turns or problem.channels == 1 or problem.x_strides[3] == 1 or problem.x_block) and distance_of(nbytes // launch.parts) != IN_CACHE:
+        if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY:
             launch.band = max(1, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
             launch.back = True
+        problem.shared = launch.parts if (launch.parts > 1 or launch.band) and not turns else 0
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch
 

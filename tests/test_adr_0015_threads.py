@@ -11,7 +11,7 @@ import pytest
 
 import nd4jlike as nd
 from locks import runs_without_lock
-from machines import second_level
+from machines import second_level, ways
 from nd4jlike.kernels import dispatch
 from nd4jlike.workers import share
 
@@ -345,7 +345,7 @@ def test_d6_threads_share_what_remembers():
 
 
 def test_d7_the_last_items_come_first():
-    """D7: takes its rows from the last to the first, so many at a time, threads those of their own part."""
+    """D7: from the last to the first, a quarter of that cache at a time, threads those of their own part."""
     done = []
     share(lambda begin, end: done.append((begin, end)), 10, 1, 4)
     assert done == [(8, 10), (4, 8), (0, 4)]
@@ -395,13 +395,12 @@ def test_d7_a_call_begins_where_the_last_one_ended():
         assert directions((other, c, d)) == ["last"]
 
 
-def test_d7_planes_in_place_go_from_the_first_row_to_the_last():
-    """D7: Planes of floats that are read in place (NCHW) always go from the first row to the last."""
-    with second_level(1 << 16):
-        plan = nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32), data_format="NCHW")
-        x = nd.ones((1, 16, 40, 40))
-        plan(x)
-        assert "row on" not in plan.explain()
+@pytest.mark.parametrize("distance", range(4))
+def test_d7_in_memory_the_first_rows_come_first(distance):
+    """D7: more than half of its second-level cache, but not in memory (ADR 0017, D8)."""
+    with ways(12, distance=distance):
+        plan = nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32))
+        assert (", from the last row on" in plan.explain(np.ones((1, 40, 40, 16), np.float32))) == (distance in (1, 2))
 
 
 def test_d7_each_thread_counts_its_own():
@@ -445,6 +444,5 @@ def test_d7_the_bits_do_not_depend_on_it(isa, dtype, threads):
                     plan(x, out)
                     found.append((plan.explain().count("last row on"), plan.explain().count("first row on"), out.tobytes()))
         assert len({bits for *_, bits in found}) == 1
-        in_place = "data_format" in options and dtype in ("float32", "float16", "bfloat16")
         assert [which for *which, _ in found[:2]] == [[0, 0], [0, 0]]
-        assert in_place or sorted(which for *which, _ in found[2:]) == [[0, 1], [1, 0]]
+        assert sorted(which for *which, _ in found[2:]) == [[0, 1], [1, 0]]
