@@ -162,7 +162,7 @@ def test_d1_filters_of_one_row_or_column(isa, side, channels):
             plan(guarded_array(values, side), out)
             want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
             assert (abs(out - want) <= bound).all(), (kernel, size, dilation, padding)
-            if "reach the image" not in plan.explain():
+            if "reach the image" not in plan.explain() and "output by output" not in plan.explain():
                 assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright)
 
 
@@ -177,13 +177,16 @@ def test_d1_filters_of_one_row_on_large_images(isa, taps):
     assert ("tiles of 4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
 
 
-def by_outputs(kernel, step, isa, far=False):
-    """Whether D13 has outputs computed one by one: size and step, of the dilation, down and across."""
+def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0):
+    """Whether D13 or D14 has outputs computed one by one: size and step, of the dilation, down and across; outputs of a phase across; bytes of a pixel."""
     times = math.prod(max(1, taps / by) for taps, by in zip(kernel, step, strict=True))
-    in_table = step[1] == 1 or (step[1] == 2 and kernel[1] in ((1, 3, 5, 7) if isa == "baseline" else (1, 3, 4, 5, 7)))
+    by_two = (1, 3, 5, 7) if isa == "baseline" else (1, 3, 4, 5, 7)
+    in_table, wide = kernel[1] in ((), (1, 2, 3, 5, 7), by_two)[step[1] if step[1] < 3 else 0], isa.startswith("avx512")
+    if phase <= (4 if in_table or step[1] > 1 else 6) * (0.5 if wide and far else 0.625) and (isa != "baseline" or not in_table):
+        return True
     if not in_table:
-        return times <= (2.4 if isa.startswith("avx512") and not far else 3)
-    return isa != "baseline" and far and math.prod(kernel) > 1 and times <= 1.5
+        return times <= (2.4 if wide and not far else 3)
+    return isa != "baseline" and far and math.prod(kernel) > 1 and (times <= 1.5 or (wide and kernel[0] == 1 and times <= 3 and pixel >= 1536))
 
 
 @every_isa
@@ -219,12 +222,60 @@ def test_d13_filters_that_share_little(isa, side):
 @every_isa
 def test_d13_filters_that_share_little_far_away(isa):
     """D13: with vectors of 32 bytes and more also beyond the second-level cache, if they multiply an input at most 1.5 times, and not once alone (1x1)."""
-    for kernel, step in (((1, 3), (1, 2)), ((3, 1), (2, 1)), ((2, 3), (2, 2)), ((3, 3), (2, 2)), ((1, 1), (1, 1)), ((5, 5), (3, 3)), ((1, 2), (1, 1))):
-        values, weights = random((1, 9, 3 + SECOND_LEVEL // (8 * 9 * 80), 80), 1), random((*kernel, 80, 1), 2)
+    kernels = [((1, 3), (1, 2)), ((3, 1), (2, 1)), ((2, 3), (2, 2)), ((3, 3), (2, 2)), ((1, 1), (1, 1)), ((5, 5), (3, 3)), ((1, 2), (1, 1))]
+    for (kernel, step), channels in [*zip(kernels, [80] * len(kernels), strict=True), *product([((1, 3), (1, 1)), ((3, 1), (1, 1))], (368, 384))]:
+        values, weights = random((1, 9, 3 + SECOND_LEVEL // (8 * 9 * channels), channels), 1), random((*kernel, channels, 1), 2)
         plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa, threads=2)
         steps = steps_of(values.shape[1:3], kernel, step, (1, 1))
         assert_close(plan(values), values, weights, None, **steps)
-        assert ("output by output" in plan.explain()) == by_outputs(kernel, step, isa, far=True), (kernel, step)
+        assert ("output by output" in plan.explain()) == by_outputs(kernel, step, isa, far=True, pixel=4 * channels), (kernel, step)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d14_dilated_filters_of_few_columns(isa, side):
+    """D14: So are dilated filters of which a row of outputs, in a phase, has at most five eighths of the columns of a tile."""
+    found = set()
+    for place, (kernel, dilation, width) in enumerate(
+        product(((3, 3), (1, 3), (3, 5), (4, 4), (7, 7), (2, 6), (9, 2)), ((2, 2), (3, 4), (1, 7), (6, 6)), (3, 8, 10, 15, 17, 26))
+    ):
+        channels, size, stride = (48, 131, 144, 67)[place % 4], (5 + place % 9, width), ((1, 1), (1, 2), (2, 1))[place % 3]
+        values, weights, bias = random((1, *size, channels), place), random((*kernel, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, kernel, stride, dilation)
+        if place % 2:
+            steps["padding"] = tuple((reach * by, place % 4) for reach, by in zip(kernel, dilation, strict=True))
+        shape = [out_size(n, k, s, d, *p) for n, k, s, d, p in zip(size, kernel, stride, dilation, steps["padding"], strict=True)]
+        if min(shape) < 2 or width < 2:
+            continue
+        out = guarded_array(np.full((1, *shape, channels), np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, threads=1 + place % 2, isa=isa, **steps)
+        plan(guarded_array(values, side), out)
+        assert_close(out, values, weights, bias, **steps)
+        across = dilation[1] // math.gcd(dilation[1], stride[1]) if kernel[1] > 1 else 1
+        steps_taken = [(s // math.gcd(d, s) if k > 1 else s) for k, d, s in zip(kernel, dilation, stride, strict=True)]
+        if "reach the image" not in plan.explain():
+            phase = shape[1] / across if across > 1 else math.inf
+            want = (isa != "baseline" or channels >= 64) and by_outputs(kernel, steps_taken, isa, phase=phase)
+            assert ("output by output" in plan.explain()) == want, (kernel, dilation, size, stride)
+            found.add(want)
+        weights[0, 0] = np.inf
+        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))).any()
+    assert found == {False, True}
+
+
+@every_isa
+def test_d14_dilated_filters_of_few_columns_far_away(isa):
+    """D14: beyond the second-level cache with vectors of 64 bytes half, 2 or 3, with those of 32 where a phase has fewer than 4 rows of outputs."""
+    height, found = 40, set()
+    for width, dilation in ((30, (18, 15)), (30, (18, 14)), (30, (18, 12)), (30, (18, 11)), (30, (10, 15)), (30, (11, 15)), (16, (20, 8))):
+        channels = 16 * (2 + SECOND_LEVEL // (8 * height * width * 16))
+        values, weights = random((1, height, width, channels), 1), random((3, 3, channels, 1), 2)
+        plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
+        assert_close(plan(values), values, weights, None, **steps_of((height, width), (3, 3), (1, 1), dilation))
+        near = width / dilation[1] <= (2 if isa.startswith("avx512") else 2.5) and (isa != "avx2" or height < 4 * dilation[0])
+        assert ("output by output" in plan.explain()) == (near and isa != "baseline"), (width, dilation)
+        found.add(near)
+    assert found == {False, True}
 
 
 @every_isa
@@ -244,7 +295,10 @@ def test_d1_filters_that_share_no_inputs(isa, side, channels):
         plan(guarded_array(values, side), out)
         assert_close(out, values, weights, bias, **steps)
         wide = channels > (63 if isa == "baseline" else LANES.get(isa, 16))
-        assert ("output by output" in plan.explain()) == (wide and by_outputs((kernel, kernel), [s // math.gcd(s, dilation) for s in stride], isa))
+        taken, phase = [s // math.gcd(s, dilation) for s in stride], shape[1] * math.gcd(stride[1], dilation) / dilation
+        assert ("output by output" in plan.explain()) == (
+            wide and by_outputs((kernel, kernel), taken, isa, phase=phase if dilation > math.gcd(stride[1], dilation) else math.inf)
+        )
         weights[0, 0] = np.inf
         got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, dilation=dilation, padding=padding, isa=isa))
         assert not np.isnan(got).any()
@@ -608,7 +662,9 @@ def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, pad
         got = np.asarray(plan(values))
         assert "in caches" not in plan.explain()
         if count == 12:
-            assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
+            by_pixels = dilation == 17 and isa.startswith("avx512")
+            assert ("output by output" in plan.explain()) == by_pixels
+            assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline" and not by_pixels)
     # Few enough for half a second-level cache of any size.
     channels_together = 8 if channels < 64 else 16
     for first in (0, channels // 2, channels - channels_together):

@@ -88,6 +88,8 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
+    # Pixels that are walked one by one by few taps of one row as well.
+    LONG_BYTES = 1536
     # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes and more from two
     # blocks on.
     PIXEL_BYTES = 256
@@ -465,13 +467,21 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether outputs share so few inputs that tiles do not pay: how often each is multiplied is products over what a step moves (ADR 0017, D13). Tiles of any
-    width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone."""
+    width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone. A tile
+    of a phase that has few columns computes nothing in the others (D14)."""
     cdef Py_ssize_t products = job.down.taps * job.across.taps
     cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
+    cdef Py_ssize_t columns = GENERAL_TILE if job.general and job.across.step == 1 else NARROW_TILE
     cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL
+    if (
+        (job.general or VECTOR_BYTES > 16) and job.across.phases > 1 and (VECTOR_BYTES != 32 or not far or job.down.outputs < 4 * job.down.phases)
+        and 8 * job.across.outputs <= (4 if VECTOR_BYTES == 64 and far else 5) * columns * job.across.phases
+    ):
+        return True
     if job.general:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
-    return VECTOR_BYTES > 16 and far and 1 < products and 2 * products <= 3 * moved
+    return VECTOR_BYTES > 16 and far and 1 < products and (
+        2 * products <= 3 * moved or (VECTOR_BYTES == 64 and job.down.taps == 1 and products <= 3 and job.across.x >= LONG_BYTES))
 
 
 cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
@@ -512,8 +522,9 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     if job.running != NULL:
         job.pixel, job.wide = False, True
     if job.pixel:
-        # Places are one column then, which no other tile is.
+        # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
         job.wide, job.split, job.line = False, False, NULL
+        job.down.phases = job.across.phases = 1
     job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
     if job.pixel:
         job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]

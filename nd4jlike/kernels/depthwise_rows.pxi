@@ -92,7 +92,13 @@ cdef Py_ssize_t find_places(
         where = where_of(tile, job.columns)
         places.x, places.y = position * across.x, column * across.y
         places.outside, places.stored, places.count = tile.outside, tile.stored, 1
-        if where == INSIDE:
+        if job.pixel and begin < end:
+            # Of the outputs from here on that leave out the same columns.
+            reach = divide_up(across.extent - (end - 1) * across.dilation - position, across.stride)
+            if begin:
+                reach = min(reach, divide_up(-(position + (begin - 1) * across.dilation), across.stride))
+            places.count = min(outputs - done[0], reach)
+        elif where == INSIDE:
             # Of the outputs from here on that reach beyond nothing.
             end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
             places.count = min(outputs - done[0], end) // job.columns
@@ -285,7 +291,7 @@ cdef void run_image(
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
-    tile.x_output = across.step * tile.x_column
+    tile.x_output = across.phases * across.stride * across.x
     tile.y_row = down.phases * down.y
     tile.y_column = across.phases * across.y
     tile.block_vectors = job.block_vectors
@@ -310,7 +316,8 @@ cdef void run_image(
         tile.ahead, tile.first_lanes = tile.back, stored_lanes(job, job.back, job.lanes)
     tile.spread = job.spread
     tile.period = period_of(job)
-    tile.taps, tile.stride = <int> across.taps, <int> across.step
+    # Pixels of a place leave out the same columns.
+    tile.taps, tile.stride = <int> across.taps, <int> (0 if job.pixel else across.step)
     tile.limits = limits
     tile.new_rows = tile.next_rows = 0
     tile.eight = NULL
