@@ -808,6 +808,35 @@ def test_d9_d10_squares_with_zeros_around_a_filter(isa, kernel):
 
 
 @every_isa
+def test_d9_d10_dilated_windows_of_few_columns(isa):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT. They are no windows from a dilation of 5 on (ADR 0004).
+    """
+    layers = (
+        (64, 12, (5, 5)),
+        (64, 13, (5, 5)),
+        (64, 10, (4, 4)),
+        (32, 12, (6, 6)),
+        (40, 15, (6, 6)),
+        (131, 30, (18, 18)),
+        (80, 20, (2, 9)),
+        (70, 17, (12, 7)),
+    )
+    for case, (channels, width, dilation) in enumerate(layers):
+        weights, bias, q = layer(channels, 1, (3, 3), case, (1e-3, 0.02, 0.3)[case % 3], ((-128, 5)[case % 2], (-128, 3)[case // 2 % 2]))
+        x = integers((2, 23, width, channels), case)
+        how = {"dilation": dilation, "padding": tuple((by, by) for by in dilation)}
+        plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=ROUNDINGS[case % 2], isa=isa, **how)
+        out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+        plan(guarded_array(x, SIDES[case // 2 % 2]), out)
+        assert_equal(out, x, weights, bias, q, ROUNDINGS[case % 2], **how)
+        if isa == "avx512_vnni":
+            few = channels > 32 and dilation[1] > 4 and width <= 2.5 * dilation[1]
+            assert ("windows of 3x3" in plan.explain()) == (not few), (channels, width, dilation)
+
+
+@every_isa
 @pytest.mark.parametrize(("kernel", "dilation"), [((9, 9), 4), ((7, 9), 4), ((15, 15), 1), ((4, 12), 3), ((8, 9), 2)])
 def test_d9_d10_windows_that_reach_far(isa, kernel, dilation):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.

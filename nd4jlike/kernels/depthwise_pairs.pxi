@@ -25,6 +25,8 @@ cdef enum:
     LEAST_WINDOW = 12
     LEAST_PAIRS = 13
     FEW_SLIDES = 3
+    # Dilation from which on windows of two and a half columns a phase are too few.
+    MANY_PHASES = 5
 
 cdef extern from "window.h" nogil:
     enum:
@@ -294,6 +296,12 @@ cdef bint prepare_pairs(Pairs *job, const Problem *problem) noexcept nogil:
     """Whether a problem is computed here, and how."""
     # First of all: a build without pairs leaves their code out.
     if not BY_PAIRS or (problem.element != INT8 and problem.element != UINT8) or problem.result != QUANTIZED:
+        return False
+    # Windows of many phases, whose rows have few columns each, begin more often than they slide.
+    if (
+        WINDOWS and problem.kernel_height == problem.kernel_width == 3 and problem.channels > VECTOR_BYTES // 2
+        and problem.dilation_width >= MANY_PHASES and 2 * problem.out_width <= 5 * problem.dilation_width
+    ):
         return False
     cdef Problem turned
     job.turned = not WINDOWS and problem.kernel_height == 1 and problem.kernel_width > 1
