@@ -559,7 +559,8 @@ A depthwise convolution, configured once and run many times.
         launch.parts = max(1, min(self.threads, MAX_PARTS, launch.rows // launch.step, estimate // NANOSECONDS_PER_THREAD))
         share = (launch.rows + launch.parts - 1) // launch.parts
         if estimate < NANOSECONDS_TO_CUT:
-            launch.step = max(launch.step, share)
+            if launch.parts > 1:
+                launch.step = max(launch.step, share)
         elif turns and not launch.planes.one_by_one:
             # Rows around a piece are brought once more.
             if launch.rows >= PARTS_EACH * launch.parts * launch.planes.out_height:
@@ -570,7 +571,8 @@ A depthwise convolution, configured once and run many times.
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY:
             launch.band = max(1, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
-            launch.back = True
+            launch.band = launch.band if launch.band * launch.parts < launch.rows else 0
+            launch.back = launch.band > 0
         problem.shared = launch.parts if (launch.parts > 1 or launch.band) and not turns else 0
         launch.brief = estimate < NANOSECONDS_TO_RELEASE
         return launch

@@ -92,6 +92,7 @@ cdef class _Launch:
         cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)
         cdef Work work = run_rows if self.planes == NULL else run_sections
         cdef void *scratch = NULL
+        cdef bint back = False
         if self.scratch_bytes:
             with cython.critical_section(self):
                 scratch, self.spare = self.spare, NULL
@@ -101,13 +102,14 @@ cdef class _Launch:
 
         if self.band:
             # What was touched last is where the last call ended, or at the end, where most others do.
-            self.back = not (passage.back and (x == passage.x or x == passage.y))
-            passage.x, passage.y, passage.back = x, y, self.back
+            back = not (passage.back and (x == passage.x or x == passage.y))
+            passage.x, passage.y, passage.back = x, y, back
+            self.back = back
         if self.brief:
             work(&call, 0, self.rows, 0)
         else:
             with nogil:
-                share_work(work, &call, self.rows, self.step, self.parts, self.band if self.back else 0)
+                share_work(work, &call, self.rows, self.step, self.parts, self.band if back else 0)
 
         if self.scratch_bytes:
             with cython.critical_section(self):
