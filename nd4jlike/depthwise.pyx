@@ -569,7 +569,8 @@ A depthwise convolution, configured once and run many times.
                 count_last_rows(launch.planes)
                 launch.rows = source.shape[self._axes[0]] * rows_of_image(launch.planes)
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
-        if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY:
+        # Planes of two bytes, some of which become float32 or pixels at a time, have no bands.
+        if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY and (source.itemsize != 2 or problem.channels == 1 or problem.x_strides[3] == 1):
             launch.band = max(1, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
             launch.band = launch.band if launch.band * launch.parts < launch.rows else 0
             launch.back = launch.band > 0

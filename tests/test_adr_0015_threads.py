@@ -454,4 +454,4 @@ def test_d7_the_bits_do_not_depend_on_it(isa, dtype, threads):
     both = [[0, 1], [1, 0]]
     assert all(found in (both, [[0, 0], [0, 0]]) for found in turns)
     assert turns[0] == both
-    assert turns.count(both) >= (3 if threads == 1 else 2)
+    assert turns.count(both) >= (3 if threads == 1 else 1)
