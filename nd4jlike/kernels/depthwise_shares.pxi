@@ -84,10 +84,11 @@ cdef void narrow(
 
 
 cdef void run_widened(
-    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
+    const Problem *problem, const Problem *all, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
-    """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again."""
-    cdef Widened size = widened_of(problem)
+    """As run_strips, of halves: some planes, or rows of one, become float32 and the results halves again. There is scratch for as many as all planes have at
+    a time: three of them may be more than two."""
+    cdef Widened size = widened_of(all)
     cdef Problem wide = problem[0]
     cdef Py_ssize_t image, top, rows, channel, count
     cdef Part down
@@ -123,12 +124,12 @@ cdef void run_widened(
 
 
 cdef void run_some_planes(
-    const Problem *problem, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
+    const Problem *problem, const Problem *all, Py_ssize_t lead, const char *x, char *y, char *scratch, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
     if has_strips(problem):
         run_strips_or_turned(problem, lead, x, y, begin, end)
     else:
-        run_widened(problem, lead, x, y, scratch, begin, end)
+        run_widened(problem, all, lead, x, y, scratch, begin, end)
 
 
 cdef Py_ssize_t plane_at(const Problem *problem, Py_ssize_t row) noexcept nogil:
@@ -144,7 +145,7 @@ cdef void run_share(const Problem *problem, const char *x, char *y, char *scratc
     cdef Py_ssize_t itemsize = item_bytes(problem.element), image, row, last, first
     cdef Problem some = problem[0]
     if not problem.shared or problem.channels < PLANES_EACH * problem.shared:
-        run_some_planes(problem, 0, x, y, scratch, begin, end)
+        run_some_planes(problem, problem, 0, x, y, scratch, begin, end)
         return
     while begin < end:
         image, row = begin // problem.out_height, begin % problem.out_height
@@ -153,7 +154,7 @@ cdef void run_share(const Problem *problem, const char *x, char *y, char *scratc
         some.channels = plane_at(problem, last) - first
         if some.channels:
             run_some_planes(
-                &some, first * problem.multiplier, x + first * problem.x_strides[3] * itemsize,
+                &some, problem, first * problem.multiplier, x + first * problem.x_strides[3] * itemsize,
                 y + first * problem.multiplier * problem.y_strides[3] * itemsize, scratch, image * problem.out_height, (image + 1) * problem.out_height,
             )
         begin += last - row
