@@ -656,8 +656,8 @@ A depthwise convolution, configured once and run many times.
         cdef Py_ssize_t x_pitches[2]
         cdef Py_ssize_t y_pitches[2]
         for i, count in enumerate((together, problem.channels % together or together)):
-            x_pitches[i] = geometry.pixel_pitch(1, count, x.itemsize, SECTION_BYTES)
-            y_pitches[i] = geometry.pixel_pitch(1, count * problem.multiplier, y.itemsize, SECTION_BYTES)
+            x_pitches[i] = geometry.pixel_pitch(1, count, x.itemsize, second_level)
+            y_pitches[i] = geometry.pixel_pitch(1, count * problem.multiplier, y.itemsize, second_level)
         launch.planes = <Planes *> calloc(2, sizeof(Planes))
         if launch.planes == NULL:
             raise MemoryError("cannot allocate a plan")
@@ -802,10 +802,9 @@ A depthwise convolution, configured once and run many times.
         # Of several filters for a channel, bytes are fastest where pixels follow each other.
         if (self._element == INT8 or self._element == UINT8) and not self._readings[0].fits(taps[2]):
             return 0
-        crowded, dilation = geometry.NEAR_BYTES, 1
-        if crowds():
-            crowded, dilation = geometry.STEPPED_BYTES if max(self.stride) > 1 else crowded, self.dilation[1]
-        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level // 2, crowded, dilation) - channels
+        return geometry.pixel_pitch(
+            batch * height * width, channels, dtype.itemsize, second_level, dtype.kind in "iu", crowds() and self.dilation[1] > 1
+        ) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

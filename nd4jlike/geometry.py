@@ -49,12 +49,6 @@ WINOGRAD_FILTERS = ((5, 5), (7, 7))
 LARGEST = 2**30 - 1
 
 CACHE_LINE = 64
-# Pixels at multiples of it fall into four sets of a 32 KiB 8-way cache, at multiples of twice that into two: they evict each other.
-SET_SPAN = 1024
-# An array of more bytes comes from farther away, where four sets cost less than lines that are left out.
-NEAR_BYTES = 1 << 20
-# The same of kernels that step over pixels, whose tiles have more inputs, where a first-level cache has few ways.
-STEPPED_BYTES = 4 << 20
 
 
 class Walk(NamedTuple):
@@ -216,7 +210,7 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: int = NEAR_BYTES, dilation: int = 1) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, by_lines: bool = False, crowded: bool = False) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
@@ -227,12 +221,12 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: i
         Channels that hold data.
     itemsize : int
         Bytes of one element.
-    near : int
-        Bytes of an array up to which room may be more than a sixteenth.
-    crowded : int
-        Bytes of an array up to which pixels do not share four sets of a first-level cache.
-    dilation : int
-        Pixels from tap to tap; those of half SET_SPAN and more do not share sets either.
+    second_level : int
+        Bytes of the second-level cache: beyond half of it room costs more.
+    by_lines : bool
+        Whether a kernel takes one cache line of all pixels before the next one, so that it never reads the room between them.
+    crowded : bool
+        Whether taps lie pixels apart and a first-level cache has few places for them.
 
     Returns
     -------
@@ -242,19 +236,21 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, near: int, crowded: i
     Examples
     --------
     >>> from nd4jlike.geometry import pixel_pitch
-    >>> pixel_pitch(64, 17, 4, 1 << 20), pixel_pitch(64, 3, 4, 1 << 20), pixel_pitch(64, 512, 4, 1 << 20), pixel_pitch(1 << 15, 17, 4, 1 << 20)
-    (32, 3, 528, 17)
+    >>> [pixel_pitch(pixels, channels, 4, 2 << 20) for pixels, channels in ((64, 17), (64, 3), (64, 512), (1 << 15, 17), (64, 64), (1 << 15, 64))]
+    [32, 3, 528, 17, 80, 64]
     """
     nbytes = channels * itemsize
     line = CACHE_LINE if nbytes > CACHE_LINE // 2 else CACHE_LINE // 2
     pitch = -(-nbytes // line) * line
+    size = pixels * pitch
     # A pixel of one line or more pays for unaligned loads with a second line on every one of them, which costs more than the
     # room. A short pixel would be mostly room, and an image of three channels five times its size.
     # Where it comes from beyond the second-level cache, every byte counts. 24 channels of bytes fill whole vectors by themselves, 3 doubles none.
-    if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and pixels * pitch > near) or (nbytes == 24 and channels in (3, 24)):
+    if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and size > second_level // 2) or (nbytes == 24 and channels in (3, 24)):
         return channels
-    reach = pitch * dilation if 2 * pitch >= SET_SPAN else pitch
-    if reach % (SET_SPAN if pixels * pitch <= crowded else 2 * SET_SPAN) == 0:
+    # An even number of lines reaches but every other set of a cache, by a step of 2 every fourth one.
+    least = 4 if by_lines or size <= second_level // 4 else 8 if crowded or size <= second_level // 2 else 16
+    if pitch >= least * CACHE_LINE and pitch // CACHE_LINE % 2 == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
 

@@ -1033,14 +1033,14 @@ def test_d10_a_logical_nchw_input_lies_channels_last():
     ("dtype", "channels", "pitch"),
     [
         ("float32", 1, 1), ("float32", 3, 3), ("float32", 8, 8), ("float32", 11, 11), ("float32", 12, 16), ("float32", 15, 16), ("float32", 16, 16),
-        ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 96), ("float32", 120, 128), ("float32", 511, 528), ("float32", 512, 528),
+        ("float32", 17, 32), ("float32", 33, 48), ("float32", 96, 112), ("float32", 120, 144), ("float32", 511, 528), ("float32", 512, 528),
         ("float32", 1024, 1040), ("float32", 255, 272), ("float32", 256, 272), ("float32", 768, 784), ("int8", 1024, 1088),
         ("float32", 5, 5), ("float32", 6, 8), ("float32", 7, 8), ("float16", 11, 11), ("float16", 12, 16), ("float16", 16, 16), ("float16", 17, 17),
         ("float16", 24, 32), ("float64", 3, 3), ("float64", 5, 5), ("int8", 15, 15), ("int8", 24, 24), ("int8", 25, 32), ("int8", 31, 32), ("int8", 32, 32),
         ("int8", 1, 1), ("int8", 17, 17), ("int8", 47, 47), ("int8", 48, 64), ("int8", 64, 64), ("int8", 65, 128), ("int8", 2048, 2112), ("int8", 4096, 4160),
     ],
 )  # fmt: skip
-def test_d11_pixels_start_on_cache_lines_and_not_all_in_the_same_sets(dtype, channels, pitch):
+def test_d11_pixels_start_on_cache_lines(dtype, channels, pitch):
     """D11: whole cache lines of 64 bytes where that adds at most a third; pixels of up to half a line start on half lines by the same rule."""
     q = Q if dtype == "int8" else None
     plan = nd.DepthwiseConv2d(np.ones((2, 3, channels, 1), dtype), quantization=q)
@@ -1072,35 +1072,47 @@ def test_d11_pixels_of_large_arrays_have_no_room_to_begin_with_a_line(dtype):
         assert d.strides[2] == found
         assert plan.output_descriptor(d).strides[2] == pitch
     line = 64 // d.itemsize
-    assert geometry.pixel_pitch(1 << 20, 16 * line - 1, d.itemsize, 1 << 20) == 16 * line
-    assert geometry.pixel_pitch(1 << 20, 15 * line + 1, d.itemsize, 1 << 20) == (15 * line + 1 if line == 64 else 16 * line)
+    assert geometry.pixel_pitch(1 << 20, 17 * line - 1, d.itemsize, 2 << 20) == 17 * line
+    assert geometry.pixel_pitch(1 << 20, 15 * line + 1, d.itemsize, 2 << 20) == (15 * line + 1 if line == 64 else 17 * line)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "channels", "pitch", "part", "beyond"),
+    [
+        ("float32", 32, 32, None, 32), ("float32", 48, 48, None, 48), ("float32", 64, 80, 4, 64), ("float32", 96, 112, 4, 96), ("float32", 128, 144, 2, 128),
+        ("float16", 448, 480, 2, 448), ("float64", 128, 136, None, 136), ("float32", 256, 272, None, 272), ("float32", 272, 272, None, 272),
+        ("int8", 128, 128, None, 128), ("int8", 256, 320, None, 320), ("uint8", 320, 320, None, 320),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_d11_pixels_of_large_arrays_may_fall_into_four_sets(data_format):
-    """D11: of 1 KiB in arrays of up to 1 MiB (up to 4 MiB by a step of 2 or more, where pixels crowd each other out), gets one more line."""
-    sizes = ((1, 32, 32), (1, 32, 33), (2, 32, 32), (3, 32, 32), (3, 32, 42), (3, 32, 43))
-    few, many = (272, 256, 256, 256, 256, 256), (272,) * 5 + (256,)
-    for stride, count, amd, found in ((1, 8, False, few), ((2, 1), 12, False, few), ((2, 1), 8, False, many), ((2, 1), 12, True, many), (1, 12, True, few)):
-        with ways(count, amd):
-            plan = nd.DepthwiseConv2d(np.ones((3, 3, 256, 1), np.float32), stride=stride, data_format=data_format)
-            for (batch, height, width), pitch in zip(sizes, found, strict=True):
-                d = plan.input_descriptor((batch, height, width, 256) if data_format == "NHWC" else (batch, 256, height, width))
-                assert d.strides[data_format.index("W")] == pitch
-                half = plan.output_descriptor(d)
-                assert half.strides[data_format.index("W")] == (pitch if stride == 1 or (batch * height * width > 2048 and count == 12 and not amd) else 272)
-    assert geometry.pixel_pitch(1 << 20, 512, 4, 0) == 528
+def test_d11_pixels_have_an_odd_number_of_lines(data_format, dtype, channels, pitch, part, beyond):
+    """D11: where that adds at most a sixteenth, an eighth in arrays of up to half a second-level cache, a quarter in arrays of up to a quarter of it."""
+    q = nd.Quantization((0.5, 0), 0.5, (0.5, 0)) if "int" in dtype else None
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), dtype), stride=2, quantization=q, data_format=data_format)
+    # Rows of 16 pixels.
+    rows = cpu.caches()[0] // (part or 1) // (16 * channels * np.dtype(dtype).itemsize)
+    for height, found in ((rows, pitch), (rows + 1, beyond)):
+        d = plan.input_descriptor((1, height, 16, channels) if data_format == "NHWC" else (1, channels, height, 16))
+        assert d.strides[data_format.index("W")] == found
+        assert plan.output_descriptor(d).strides[data_format.index("W")] == pitch
+
+
+def test_d11_pixels_of_int16_have_an_odd_number_of_lines():
+    """D11: a quarter in arrays of up to a quarter of it and of integers."""
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 128, 1), np.int8), quantization=Q)
+    x = np.zeros((1, 1 + cpu.caches()[0] // (256 * 64), 64, 128), np.int16)
+    assert plan.output_descriptor(x).strides == (x.shape[1] * 64 * 160, 64 * 160, 160, 1)
 
 
 def test_d11_dilated_pixels_share_no_sets():
-    """D11: there so does one of 512 bytes and more that is such a multiple times the dilation of columns."""
-    for channels, dilation, size, count, pitch in (
-        (128, 4, 28, 8, 144), (128, 4, 28, 12, 128), (128, 4, 90, 8, 144), (128, 2, 28, 8, 144), (128, 2, 90, 8, 128), (128, (2, 1), 28, 8, 128),
-        (128, 3, 28, 8, 128), (64, 8, 28, 8, 64), (96, 8, 14, 8, 96), (192, 4, 14, 8, 208),
+    """D11: an eighth, too, of pixels whose columns a filter dilates, where they crowd each other out of the first-level cache."""
+    size = 1 + cpu.caches()[0] // (512 * 64)
+    for channels, dilation, count, amd, pitch in (
+        (128, 4, 8, False, 144), (128, 3, 12, True, 144), (128, 4, 12, False, 128), (128, 1, 8, False, 128), (128, (2, 1), 8, False, 128),
     ):  # fmt: skip
-        with ways(count):
+        with ways(count, amd):
             plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), dilation=dilation)
-            assert plan.input_descriptor((1, size, size, channels)).strides[2] == pitch
+            assert plan.input_descriptor((1, 2 * size, 64, channels)).strides[2] == pitch
 
 
 def test_d12_output_descriptor():
