@@ -226,7 +226,7 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, by
     by_lines : bool
         Whether a kernel takes one cache line of all pixels before the next one, so that it never reads the room between them.
     crowded : bool
-        Whether taps lie pixels apart and a first-level cache has few places for them.
+        Whether taps lie in many rows, or pixels apart where a first-level cache has few places for them.
 
     Returns
     -------

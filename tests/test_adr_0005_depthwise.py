@@ -1104,15 +1104,16 @@ def test_d11_pixels_of_int16_have_an_odd_number_of_lines():
     assert plan.output_descriptor(x).strides == (x.shape[1] * 64 * 160, 64 * 160, 160, 1)
 
 
-def test_d11_dilated_pixels_share_no_sets():
-    """D11: an eighth, too, of pixels whose columns a filter dilates, where they crowd each other out of the first-level cache."""
-    size = 1 + cpu.caches()[0] // (512 * 64)
-    for channels, dilation, count, amd, pitch in (
-        (128, 4, 8, False, 144), (128, 3, 12, True, 144), (128, 4, 12, False, 128), (128, 1, 8, False, 128), (128, (2, 1), 8, False, 128),
+def test_d11_pixels_of_many_rows_and_of_dilated_filters_have_an_odd_number_of_lines():
+    """D11: an eighth by filters of five rows and more, and by those that dilate columns where pixels crowd each other out of the first-level cache."""
+    size = 1 + cpu.caches()[0] // (256 * 64)
+    for channels, kernel, dilation, count, amd, pitch in (
+        (128, (5, 3), 1, 12, False, 144), (128, (4, 7), 1, 12, False, 128), (64, (5, 5), 1, 12, False, 64), (128, (3, 3), 4, 8, False, 144),
+        (128, (3, 3), 3, 12, True, 144), (128, (3, 3), 4, 12, False, 128), (128, (3, 3), 1, 8, False, 128), (128, (3, 3), (2, 1), 8, False, 128),
     ):  # fmt: skip
         with ways(count, amd):
-            plan = nd.DepthwiseConv2d(np.ones((3, 3, channels, 1), np.float32), dilation=dilation)
-            assert plan.input_descriptor((1, 2 * size, 64, channels)).strides[2] == pitch
+            plan = nd.DepthwiseConv2d(np.ones((*kernel, channels, 1), np.float32), dilation=dilation)
+            assert plan.input_descriptor((1, size, 64, channels)).strides[2] == pitch
 
 
 def test_d12_output_descriptor():
