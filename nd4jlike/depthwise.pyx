@@ -33,8 +33,6 @@ __all__ = ["DepthwiseConv2d", "depthwise_conv2d"]
 cdef str NOT_FINITE = "some weights are not finite"
 
 cdef enum:
-    # Rows of a filter from which on its inputs need every set of a cache (ADR 0005, D11).
-    TALL_TAPS = 5
     ALIGNMENT = 64  # one cache line, and the widest vector a kernel loads
     CACHED_LAUNCHES = 64
     # Estimated time that is worth another thread: one that sleeps takes up to 25 us to come (ADR 0015).
@@ -804,8 +802,8 @@ A depthwise convolution, configured once and run many times.
         # Of several filters for a channel, bytes are fastest where pixels follow each other.
         if (self._element == INT8 or self._element == UINT8) and not self._readings[0].fits(taps[2]):
             return 0
-        cdef bint crowded = taps[0] >= TALL_TAPS or (crowds() and self.dilation[1] > 1)
-        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level, dtype.kind in "iu", crowded) - channels
+        apart = self.dilation[1] if crowds() else 1
+        return geometry.pixel_pitch(batch * height * width, channels, dtype.itemsize, second_level, dtype.kind, taps[0], apart) - channels
 
     cdef tuple _by_axis(self, tuple figures):
         """(batch, height, width, channel) in the order of `data_format`."""

@@ -49,6 +49,8 @@ WINOGRAD_FILTERS = ((5, 5), (7, 7))
 LARGEST = 2**30 - 1
 
 CACHE_LINE = 64
+# Rows of a filter from which on its inputs need every set of a cache.
+TALL = 5
 
 
 class Walk(NamedTuple):
@@ -210,7 +212,7 @@ def weight_readings(weights: npt.NDArray[Any], weights_format: str) -> list[Weig
     return readings
 
 
-def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, by_lines: bool = False, crowded: bool = False) -> int:
+def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, kind: str = "f", rows: int = 1, apart: int = 1) -> int:
     """Channels from one pixel to the next that a kernel reads fastest (ADR 0005, D11).
 
     Parameters
@@ -223,10 +225,12 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, by
         Bytes of one element.
     second_level : int
         Bytes of the second-level cache: beyond half of it room costs more.
-    by_lines : bool
-        Whether a kernel takes one cache line of all pixels before the next one, so that it never reads the room between them.
-    crowded : bool
-        Whether taps lie in many rows, or pixels apart where a first-level cache has few places for them.
+    kind : str
+        NumPy's kind of the elements: of integers one cache line of all pixels is read before the next one, and room never.
+    rows : int
+        Rows of the filter.
+    apart : int
+        Pixels from tap to tap, where a first-level cache has few places for them.
 
     Returns
     -------
@@ -249,7 +253,7 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, by
     if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and size > second_level // 2) or (nbytes == 24 and channels in (3, 24)):
         return channels
     # An even number of lines reaches but every other set of a cache, by a step of 2 every fourth one.
-    least = 4 if by_lines or size <= second_level // 4 else 8 if crowded or size <= second_level // 2 else 16
+    least = 4 if kind in "iu" or size <= second_level // 4 else 8 if rows >= TALL or apart > 1 or size <= second_level // 2 else 16
     if pitch >= least * CACHE_LINE and pitch // CACHE_LINE % 2 == 0:
         pitch += CACHE_LINE
     return pitch // itemsize
