@@ -49,7 +49,7 @@ WINOGRAD_FILTERS = ((5, 5), (7, 7))
 LARGEST = 2**30 - 1
 
 CACHE_LINE = 64
-# Rows of a filter from which on its inputs need every set of a cache.
+# Rows of a filter from which on an odd number of lines is worth an eighth of room anywhere.
 TALL = 5
 
 
@@ -252,7 +252,7 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, ki
     # Where it comes from beyond the second-level cache, every byte counts. 24 channels of bytes fill whole vectors by themselves, 3 doubles none.
     if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and size > second_level // 2) or (nbytes == 24 and channels in (3, 24)):
         return channels
-    # An even number of lines reaches but every other set of a cache, by a step of 2 every fourth one.
+    # Blocks of channels of neighbouring pixels are read one after another: at an even number of lines all even ones or all odd ones, which caches give slower.
     least = 4 if kind in "iu" or size <= second_level // 4 else 8 if rows >= TALL or apart > 1 or size <= second_level // 2 else 16
     if pitch >= least * CACHE_LINE and pitch // CACHE_LINE % 2 == 0:
         pitch += CACHE_LINE
