@@ -1,5 +1,6 @@
 """The command, as a function and as a process."""
 
+import contextlib
 import json
 import os
 import re
@@ -271,6 +272,27 @@ def test_d9_interrupted_again():
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, "nd4jlike: interrupted\n")
+
+
+def test_d9_interrupted_at_the_same_moment():
+    """D9: 130 when interrupted, errors without a traceback: one from the terminal while that from the parent is at work, a hundred times."""
+    child = supervised("""import contextlib
+from nd4jlike.cli import child
+def replaced(*_, **__):
+    child._interrupted, handler = True, signal.getsignal(signal.SIGINT)
+    print(os.getpid(), flush=True)
+    for _ in range(100):
+        with contextlib.suppress(KeyboardInterrupt):
+            child._interrupted = False
+            signal.signal(signal.SIGINT, handler)
+            time.sleep(0.1)
+    raise MemoryError""")
+    inner = int(child.stdout.readline())
+    with contextlib.suppress(ProcessLookupError):
+        while child.poll() is None:
+            os.kill(inner, signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (2, "nd4jlike: not enough memory\n")
 
 
 def test_d9_interrupts_that_are_ignored():

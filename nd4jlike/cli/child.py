@@ -31,6 +31,8 @@ _BYTES = 4096
 _board: Any = bytearray(_BYTES)
 # Whether what one can do without ended a child before this one.
 _cautious = False
+# Whether this process, a child, was interrupted.
+_interrupted = False
 
 
 def note(who: str, spare: bool = False) -> None:
@@ -131,5 +133,7 @@ def supervised(work: Callable[[], int], suspect: str, crash: str, hint: str) -> 
 
 def _interrupt_once(*_: object) -> None:
     """Interrupt; what comes while that is said is the same interrupt, from the terminal and from the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    global _interrupted
+    if not _interrupted:  # SIG_IGN would do, but Python writes a traceback of a signal that came just before it
+        _interrupted = True
+        raise KeyboardInterrupt
