@@ -177,16 +177,28 @@ def test_d1_filters_of_one_row_on_large_images(isa, taps):
     assert ("tiles of 4 rows and 2 columns" in plan.explain()) == (isa != "baseline")
 
 
-def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0):
-    """Whether D13 or D14 has outputs computed one by one: size and step, of the dilation, down and across; outputs of a phase across; bytes of a pixel."""
+def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0, room=False):
+    """Whether D13, D14 or D15 has outputs computed one by one: size and step, of the dilation, outputs of a phase across, bytes of a pixel, room behind it."""
     times = math.prod(max(1, taps / by) for taps, by in zip(kernel, step, strict=True))
     by_two = (1, 3, 5, 7) if isa == "baseline" else (1, 3, 4, 5, 7)
     in_table, wide = kernel[1] in ((), (1, 2, 3, 5, 7), by_two)[step[1] if step[1] < 3 else 0], isa.startswith("avx512")
     if phase <= (4 if in_table or step[1] > 1 else 6) * (0.5 if wide and far else 0.625) and (isa != "baseline" or not in_table):
         return True
+    if wide and kernel == (3, 3) and phase < math.inf:
+        if pixel <= 512 or (pixel <= 1536 and room):
+            return phase <= 3.5 or 4.5 <= phase <= 5.75
+        if phase <= 3.5 and not far:
+            return True
     if not in_table:
         return times <= (2.4 if wide and not far else 3)
     return isa != "baseline" and far and math.prod(kernel) > 1 and (times <= 1.5 or (wide and kernel[0] == 1 and times <= 3 and pixel >= 1536))
+
+
+def one_by_one(plan, kernel, isa):
+    """Whether `explain` says that outputs are computed so, 3x3 with AVX-512 by D15."""
+    by_rows = tuple(kernel) == (3, 3) and isa.startswith("avx512")
+    assert ("output by output" if by_rows else "row of outputs by row of outputs") not in plan.explain()
+    return ("row of outputs by row of outputs" if by_rows else "output by output") in plan.explain()
 
 
 @every_isa
@@ -211,8 +223,8 @@ def test_d13_filters_that_share_little(isa, side):
         # One row of taps has no step down, and images of one column are rows.
         taken = [1 if taps == 1 else s for taps, s in zip(kernel, step, strict=True)]
         if shape[1] > 1:
-            assert ("output by output" in plan.explain()) == by_outputs(kernel, taken, isa), (kernel, step)
-            found.add("output by output" in plan.explain())
+            assert one_by_one(plan, kernel, isa) == by_outputs(kernel, taken, isa), (kernel, step)
+            found.add(one_by_one(plan, kernel, isa))
         weights[0, 0] = np.inf
         got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))
         assert not np.isnan(got).any()
@@ -228,7 +240,7 @@ def test_d13_filters_that_share_little_far_away(isa):
         plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa, threads=2)
         steps = steps_of(values.shape[1:3], kernel, step, (1, 1))
         assert_close(plan(values), values, weights, None, **steps)
-        assert ("output by output" in plan.explain()) == by_outputs(kernel, step, isa, far=True, pixel=4 * channels), (kernel, step)
+        assert one_by_one(plan, kernel, isa) == by_outputs(kernel, step, isa, far=True, pixel=4 * channels), (kernel, step)
 
 
 @every_isa
@@ -255,8 +267,8 @@ def test_d14_dilated_filters_of_few_columns(isa, side):
         steps_taken = [(s // math.gcd(d, s) if k > 1 else s) for k, d, s in zip(kernel, dilation, stride, strict=True)]
         if "reach the image" not in plan.explain():
             phase = shape[1] / across if across > 1 else math.inf
-            want = (isa != "baseline" or channels >= 64) and by_outputs(kernel, steps_taken, isa, phase=phase)
-            assert ("output by output" in plan.explain()) == want, (kernel, dilation, size, stride)
+            want = (isa != "baseline" or channels >= 64) and by_outputs(kernel, steps_taken, isa, phase=phase, pixel=4 * channels)
+            assert one_by_one(plan, kernel, isa) == want, (kernel, dilation, size, stride)
             found.add(want)
         weights[0, 0] = np.inf
         assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))).any()
@@ -273,9 +285,64 @@ def test_d14_dilated_filters_of_few_columns_far_away(isa):
         plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
         assert_close(plan(values), values, weights, None, **steps_of((height, width), (3, 3), (1, 1), dilation))
         near = width / dilation[1] <= (2 if isa.startswith("avx512") else 2.5) and (isa != "avx2" or height < 4 * dilation[0])
-        assert ("output by output" in plan.explain()) == (near and isa != "baseline"), (width, dilation)
+        assert one_by_one(plan, (3, 3), isa) == (near and isa != "baseline"), (width, dilation)
         found.add(near)
     assert found == {False, True}
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d15_rows_of_outputs(isa, side):
+    """D15: a row of outputs of two blocks of channels before the next two; what is outside the image is left out; one block left over, and parts of one."""
+    found = set()
+    for place, (channels, (size, dilation, stride)) in enumerate(
+        product(
+            (32, 48, 131, 208),
+            (
+                ((9, 14), (3, 5), (1, 1)),
+                ((7, 12), (9, 11), (1, 1)),
+                ((13, 17), (1, 6), (1, 1)),
+                ((11, 31), (4, 9), (2, 1)),
+                ((9, 13), (1, 1), (3, 3)),
+                ((8, 11), (2, 5), (1, 2)),
+                ((6, 22), (7, 4), (1, 1)),
+            ),
+        )
+    ):
+        values, weights, bias = random((2, *size, channels), place), random((3, 3, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, (3, 3), stride, dilation)
+        if place % 2:
+            # None of the taps of some outputs is inside.
+            steps["padding"] = (((3 + place % 4 * 4) * dilation[0], 1), (place % 5, 3 * dilation[1]))
+        shape = [out_size(n, 3, s, d, *p) for n, s, d, p in zip(size, stride, dilation, steps["padding"], strict=True)]
+        out = guarded_array(np.full((2, *shape, channels), np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, threads=1 + place % 2, activation="relu6" if place % 3 else None, isa=isa, **steps)
+        plan(guarded_array(values, side), out)
+        want, bound = depthwise_float(values, weights, bias, (0, 6) if place % 3 else (-math.inf, math.inf), **steps)
+        assert (abs(out - want) <= bound).all(), (channels, size, dilation, stride)
+        found.add("row of outputs by row of outputs" in plan.explain())
+        # The same bits as of channels that are too few.
+        few = nd.DepthwiseConv2d(weights[:, :, :16], bias[:16], activation=plan.activation, isa=isa, **steps)
+        assert (np.asarray(few(np.ascontiguousarray(values[..., :16]))) == out[..., :16]).all()
+        assert "row of outputs by row of outputs" not in few.explain()
+        # A weight that meets nothing but what is outside reaches no result.
+        weights[0, 0] = np.inf
+        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))).any()
+    assert found == {False, isa.startswith("avx512")}
+
+
+@every_isa
+def test_d15_where_pixels_have_room(isa):
+    """D15: of pixels of up to 512 bytes, or of up to 1.5 KiB with room beside their channels, or of any in caches that have at most 3.5."""
+    for channels, extents, room in product((64, 128, 144, 352, 416), ((28, 8), (28, 7), (25, 5), (27, 6), (36, 6)), (False, True)):
+        values, weights = random((1, 5, extents[0], channels), 1), random((3, 3, channels, 1), 2)
+        plan = nd.DepthwiseConv2d(weights, dilation=(1, extents[1]), isa=isa)
+        x = np.zeros((1, 5, extents[0], channels + 16 * room), np.float32)[..., :channels]
+        x[...] = values
+        assert_close(plan(x), values, weights, None, **steps_of((5, extents[0]), (3, 3), (1, 1), (1, extents[1])))
+        phase, pixel = extents[0] / extents[1], 4 * (channels + 16 * room)
+        # Within half of any second-level cache.
+        assert one_by_one(plan, (3, 3), isa) == by_outputs((3, 3), (1, 1), isa, phase=phase, pixel=pixel, room=room), (channels, extents, room)
 
 
 @every_isa
@@ -296,9 +363,8 @@ def test_d1_filters_that_share_no_inputs(isa, side, channels):
         assert_close(out, values, weights, bias, **steps)
         wide = channels > (63 if isa == "baseline" else LANES.get(isa, 16))
         taken, phase = [s // math.gcd(s, dilation) for s in stride], shape[1] * math.gcd(stride[1], dilation) / dilation
-        assert ("output by output" in plan.explain()) == (
-            wide and by_outputs((kernel, kernel), taken, isa, phase=phase if dilation > math.gcd(stride[1], dilation) else math.inf)
-        )
+        phase = phase if dilation > math.gcd(stride[1], dilation) else math.inf
+        assert one_by_one(plan, (kernel, kernel), isa) == (wide and by_outputs((kernel, kernel), taken, isa, phase=phase, pixel=4 * channels))
         weights[0, 0] = np.inf
         got = np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, dilation=dilation, padding=padding, isa=isa))
         assert not np.isnan(got).any()
@@ -663,7 +729,7 @@ def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, pad
         assert "in caches" not in plan.explain()
         if count == 12:
             by_pixels = dilation == 17 and isa.startswith("avx512")
-            assert ("output by output" in plan.explain()) == by_pixels
+            assert one_by_one(plan, (3, 3), isa) == by_pixels
             assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline" and not by_pixels)
     # Few enough for half a second-level cache of any size.
     channels_together = 8 if channels < 64 else 16

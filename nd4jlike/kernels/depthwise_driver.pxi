@@ -609,6 +609,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
         if VECTOR_BYTES == 64:
             if rows.running != NULL:
                 return b"in place, row of inputs by row of inputs"
+            if rows.resident:
+                return b"in place, row of outputs by row of outputs"
         if rows.pixel:
             return b"in place, output by output"
         if rows.image:

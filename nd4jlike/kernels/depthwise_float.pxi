@@ -38,6 +38,8 @@ cdef extern from "variants.h" nogil:
         int new_rows, new_columns, next_rows, next_columns
         const vi32 *picked
         const Running *running
+        Py_ssize_t begins[3]
+        Py_ssize_t ends[3]
         OneTile eight
         Py_ssize_t eight_bytes, eight_block
     const int SPREAD_INDEX
@@ -53,6 +55,7 @@ cdef extern from "variants.h" nogil:
     const int SPLIT_TALL_TILE
     int TALL_ROWS(int columns)
     const OneTile pixel_tiles[4][8][13]
+    const int RESIDENT_TAPS
     const int ROW_LINE
     const int COLUMN_LINE
     const int SPLIT_LINE
@@ -76,6 +79,7 @@ cdef extern from "variants.h" nogil:
     int where_of(const Tile *tile, int columns)
     void run_tiles(
         Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
+    void run_row(const Tile *tile, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, const char *x, char *y)
 
 cdef enum:
     # Blocks up to which 3x3 filters have the last 8 channels as a block of their own.
@@ -173,8 +177,8 @@ cdef struct Rows:
     bint narrows, halves
     # Whether outputs of dilated filters are computed in twos, side by side.
     bint beside
-    # Whether an output, its channels in a row, is a tile; whether tiles have one row.
-    bint pixel, single
+    # Whether an output, its channels in a row, is a tile; whether a row of outputs is, of which few channels at a time; whether tiles have one row.
+    bint pixel, resident, single
     # Rows of inputs one by one, with sums that wait; NULL: none.
     OneTile running
     # Rows of outputs in pairs, by fewer products (winograd.h); NULL: none.
@@ -465,6 +469,13 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
     )
 
 
+cdef inline bint can_stay(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether the weights of a filter stay in registers while a row of outputs is computed (resident_tile)."""
+    return (
+        VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.down.taps == job.across.taps == RESIDENT_TAPS
+        and not (problem.x_block or problem.y_block))
+
+
 cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether outputs share so few inputs that tiles do not pay: how often each is multiplied is products over what a step moves (ADR 0017, D13). Tiles of any
     width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone. A tile
@@ -472,12 +483,16 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
     cdef Py_ssize_t products = job.down.taps * job.across.taps
     cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
     cdef Py_ssize_t columns = GENERAL_TILE if job.general and job.across.step == 1 else NARROW_TILE
-    cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL
+    cdef bint far = problem.distance >= BEYOND_SECOND_LEVEL, few = 2 * job.across.outputs <= 7 * job.across.phases
     if (
         (job.general or VECTOR_BYTES > 16) and job.across.phases > 1 and (VECTOR_BYTES != 32 or not far or job.down.outputs < 4 * job.down.phases)
         and 8 * job.across.outputs <= (4 if VECTOR_BYTES == 64 and far else 5) * columns * job.across.phases
     ):
         return True
+    if job.across.phases > 1 and can_stay(job, problem) and (
+        job.across.x <= 2 * SPLIT_BYTES or (job.across.x <= LONG_BYTES and job.across.x > job.channels * job.itemsize) or (few and not far)
+    ):
+        return few or 18 * job.across.phases <= 4 * job.across.outputs <= 23 * job.across.phases
     if job.general:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
     return VECTOR_BYTES > 16 and far and 1 < products and (
@@ -521,10 +536,13 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
         job.pixel, job.wide = False, True
+    job.resident = job.pixel and can_stay(job, problem) and shares_few(job, problem)
     if job.pixel:
         # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
         job.wide, job.split, job.line = False, False, NULL
-        job.down.phases = job.across.phases = 1
+        job.across.phases = 1
+        if not job.resident:
+            job.down.phases = 1
     job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
     if job.pixel:
         job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]
@@ -638,6 +656,6 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         return ALIGNS_NONE
     if VECTOR_BYTES == 64:
         few = job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
-        return (ALIGNS_INPUT if problem.sets > 0 or not few and (job.across.step > 1 or job.across.taps > 3) else ALIGNS_OUTPUT) + (
+        return (ALIGNS_INPUT if job.resident or problem.sets > 0 or not few and (job.across.step > 1 or job.across.taps > 3) else ALIGNS_OUTPUT) + (
             ALIGNS_BOTH if problem.element != FLOAT64 else 0)
     return ALIGNS_INPUT if job.across.step > 1 else ALIGNS_OUTPUT

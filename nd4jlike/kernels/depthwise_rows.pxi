@@ -247,6 +247,31 @@ cdef void run_sums(
             block += RUNNING_BLOCKS
 
 
+cdef void run_resident(
+    const Rows *job, Tile *tile, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first,
+    Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last, by rows of outputs whose weights stay in registers; those of a phase share inputs."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t block = 0, tap, reach, phase, row
+    tile.stored = <int> (last - first)
+    for tap in range(RESIDENT_TAPS):
+        reach = across.pad - tap * across.dilation
+        tile.begins[tap] = divide_up(reach, across.stride) - first
+        tile.ends[tap] = divide_up(across.extent + reach, across.stride) - first
+    x += (first * across.stride - across.pad) * across.x - down.pad * down.x
+    y += first * across.y
+    while block < job.blocks:
+        for phase in range(min(down.phases, end - begin)):
+            row = begin + phase
+            while row < end:
+                place_rows(down, tile, row, False)
+                run_row(tile, blocks, block, min(block + chunk, job.blocks), x + row * down.stride * down.x, y + row * down.y)
+                row += down.phases
+        block += chunk
+
+
 cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
     if VECTOR_BYTES == 64 and job.itemsize < 8:
@@ -286,7 +311,7 @@ cdef void run_image(
     parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
     if job.parted:
         parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
-    elif job.pixel and VECTOR_BYTES == 64:
+    elif job.pixel and not job.resident and VECTOR_BYTES == 64:
         parts = max(parts, job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES)
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
@@ -329,6 +354,9 @@ cdef void run_image(
     if VECTOR_BYTES == 64:
         if job.running != NULL:
             run_sums(job, &tile, blocks, x, y, begin, end, first, last)
+            return
+        if job.resident:
+            run_resident(job, &tile, chunk, blocks, x, y, begin, end, first, last)
             return
     if job.image and end - begin == WIDE_TILE and not waits_for_itself(tile.period, x, y):
         x -= down.pad * down.x + across.pad * across.x
