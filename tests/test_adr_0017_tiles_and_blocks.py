@@ -184,7 +184,7 @@ def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0, room=False
     in_table, wide = kernel[1] in ((), (1, 2, 3, 5, 7), by_two)[step[1] if step[1] < 3 else 0], isa.startswith("avx512")
     if phase <= (4 if in_table or step[1] > 1 else 6) * (0.5 if wide and far else 0.625) and (isa != "baseline" or not in_table):
         return True
-    if wide and kernel == (3, 3) and phase < math.inf:
+    if wide and kernel in ((2, 2), (3, 3)) and phase < math.inf:
         if pixel <= 512 or (pixel <= 1536 and room):
             return phase <= 3.5 or 4.5 <= phase <= 5.75
         if phase <= 3.5 and not far:
@@ -195,8 +195,8 @@ def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0, room=False
 
 
 def one_by_one(plan, kernel, isa):
-    """Whether `explain` says that outputs are computed so, 3x3 with AVX-512 by D15."""
-    by_rows = tuple(kernel) == (3, 3) and isa.startswith("avx512")
+    """Whether `explain` says that outputs are computed so, 2x2 and 3x3 with AVX-512 by D15."""
+    by_rows = tuple(kernel) in ((2, 2), (3, 3)) and isa.startswith("avx512")
     assert ("output by output" if by_rows else "row of outputs by row of outputs") not in plan.explain()
     return ("row of outputs by row of outputs" if by_rows else "output by output") in plan.explain()
 
@@ -295,8 +295,9 @@ def test_d14_dilated_filters_of_few_columns_far_away(isa):
 def test_d15_rows_of_outputs(isa, side):
     """D15: a row of outputs of two blocks of channels before the next two; what is outside the image is left out; one block left over, and parts of one."""
     found = set()
-    for place, (channels, (size, dilation, stride)) in enumerate(
+    for place, (taps, channels, (size, dilation, stride)) in enumerate(
         product(
+            (2, 3),
             (32, 48, 131, 208),
             (
                 ((9, 14), (3, 5), (1, 1)),
@@ -309,17 +310,17 @@ def test_d15_rows_of_outputs(isa, side):
             ),
         )
     ):
-        values, weights, bias = random((2, *size, channels), place), random((3, 3, channels, 1), 2), random(channels, 3)
-        steps = steps_of(size, (3, 3), stride, dilation)
+        values, weights, bias = random((2, *size, channels), place), random((taps, taps, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, (taps, taps), stride, dilation)
         if place % 2:
             # None of the taps of some outputs is inside.
             steps["padding"] = (((3 + place % 4 * 4) * dilation[0], 1), (place % 5, 3 * dilation[1]))
-        shape = [out_size(n, 3, s, d, *p) for n, s, d, p in zip(size, stride, dilation, steps["padding"], strict=True)]
+        shape = [out_size(n, taps, s, d, *p) for n, s, d, p in zip(size, stride, dilation, steps["padding"], strict=True)]
         out = guarded_array(np.full((2, *shape, channels), np.nan, np.float32), side)
         plan = nd.DepthwiseConv2d(weights, bias, threads=1 + place % 2, activation="relu6" if place % 3 else None, isa=isa, **steps)
         plan(guarded_array(values, side), out)
         want, bound = depthwise_float(values, weights, bias, (0, 6) if place % 3 else (-math.inf, math.inf), **steps)
-        assert (abs(out - want) <= bound).all(), (channels, size, dilation, stride)
+        assert (abs(out - want) <= bound).all(), (taps, channels, size, dilation, stride)
         found.add("row of outputs by row of outputs" in plan.explain())
         # The same bits as of channels that are too few.
         few = nd.DepthwiseConv2d(weights[:, :, :16], bias[:16], activation=plan.activation, isa=isa, **steps)
@@ -334,15 +335,20 @@ def test_d15_rows_of_outputs(isa, side):
 @every_isa
 def test_d15_where_pixels_have_room(isa):
     """D15: of pixels of up to 512 bytes, or of up to 1.5 KiB with room beside their channels, or of any in caches that have at most 3.5."""
-    for channels, extents, room in product((64, 128, 144, 352, 416), ((28, 8), (28, 7), (25, 5), (27, 6), (36, 6)), (False, True)):
-        values, weights = random((1, 5, extents[0], channels), 1), random((3, 3, channels, 1), 2)
+    for taps, channels, extents, room in product((2, 3), (64, 128, 144, 352, 416), ((28, 8), (28, 7), (25, 5), (27, 6), (36, 6)), (False, True)):
+        values, weights = random((1, 5, extents[0], channels), 1), random((taps, taps, channels, 1), 2)
         plan = nd.DepthwiseConv2d(weights, dilation=(1, extents[1]), isa=isa)
         x = np.zeros((1, 5, extents[0], channels + 16 * room), np.float32)[..., :channels]
         x[...] = values
-        assert_close(plan(x), values, weights, None, **steps_of((5, extents[0]), (3, 3), (1, 1), (1, extents[1])))
+        assert_close(plan(x), values, weights, None, **steps_of((5, extents[0]), (taps, taps), (1, 1), (1, extents[1])))
         phase, pixel = extents[0] / extents[1], 4 * (channels + 16 * room)
         # Within half of any second-level cache.
-        assert one_by_one(plan, (3, 3), isa) == by_outputs((3, 3), (1, 1), isa, phase=phase, pixel=pixel, room=room), (channels, extents, room)
+        assert one_by_one(plan, (taps, taps), isa) == by_outputs((taps, taps), (1, 1), isa, phase=phase, pixel=pixel, room=room), (
+            taps,
+            channels,
+            extents,
+            room,
+        )
 
 
 @every_isa

@@ -472,7 +472,7 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
 cdef inline bint can_stay(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether the weights of a filter stay in registers while a row of outputs is computed (resident_tile)."""
     return (
-        VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.down.taps == job.across.taps == RESIDENT_TAPS
+        VECTOR_BYTES == 64 and problem.element == FLOAT32 and 1 < job.down.taps == job.across.taps <= RESIDENT_TAPS
         and not (problem.x_block or problem.y_block))
 
 

@@ -256,7 +256,7 @@ cdef void run_resident(
     cdef const Line *across = &job.across
     cdef Py_ssize_t block = 0, tap, reach, phase, row
     tile.stored = <int> (last - first)
-    for tap in range(RESIDENT_TAPS):
+    for tap in range(across.taps):
         reach = across.pad - tap * across.dilation
         tile.begins[tap] = divide_up(reach, across.stride) - first
         tile.ends[tap] = divide_up(across.extent + reach, across.stride) - first

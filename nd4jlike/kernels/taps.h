@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct Tile Tile;
 
-/* Width and height of filters whose weights stay in registers. */
+/* Most rows and columns of square filters whose weights stay in registers. */
 enum { RESIDENT_TAPS = 3 };
 
 /* One place, `count` blocks of channels. What tiles differ in is read from memory again for each block: the compiler would keep it in registers, and
@@ -529,31 +529,31 @@ WORD void pixel_tile(
     } while (--outputs);
 }
 
-/* A row of outputs of a 3x3 filter that share few inputs: the weights of `together` blocks of channels, whose vectors lie side by side, stay in registers, and
+/* A row of outputs of a square filter that share few inputs: the weights of `together` blocks of channels, whose vectors lie side by side, stay in registers, and
  * what a row of outputs reaches of those blocks in the first-level cache. */
-WORD void resident_tile(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t next_lanes, const int together)
+WORD void resident_tile(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t next_lanes, const int taps, const int together)
 {
     const ptrdiff_t x_column = tile->x_column, x_output = tile->x_output, y_column = tile->y_column;
-    const unsigned rows_inside = tile->upper.begin < tile->upper.end ? (1 << RESIDENT_TAPS * tile->upper.end) - (1 << RESIDENT_TAPS * tile->upper.begin) : 0;
+    const unsigned rows_inside = tile->upper.begin < tile->upper.end ? (1 << taps * tile->upper.end) - (1 << taps * tile->upper.begin) : 0;
     const char *rows[RESIDENT_TAPS];
     const vf32 *const limits = tile->limits, *const second = block + (together > 1 ? tile->block_vectors : 0);
     const vf32 low = limits ? limits[0] : block[0], high = limits ? limits[1] : block[0];
     vf32 weights[2 * RESIDENT_TAPS * RESIDENT_TAPS];
 #pragma GCC unroll 32
-    for (int i = 0; i < together * RESIDENT_TAPS * RESIDENT_TAPS; i++)
+    for (int i = 0; i < together * taps * taps; i++)
         weights[i] = (i % together ? second : block)[1 + i / together];
 #pragma GCC unroll 4
-    for (int i = 0; i < RESIDENT_TAPS; i++)
+    for (int i = 0; i < taps; i++)
         rows[i] = x + i * tile->x_row;
     for (ptrdiff_t output = 0; output < tile->stored;) {
         /* Outputs that have the same taps inside. */
         ptrdiff_t left = tile->stored;
         unsigned inside = 0;
 #pragma GCC unroll 1
-        for (int tap = 0; tap < RESIDENT_TAPS; tap++) {
+        for (int tap = 0; tap < taps; tap++) {
             const ptrdiff_t begin = tile->begins[tap], end = tile->ends[tap];
             if (begin <= output && output < end)
-                inside |= 0111 << tap;
+                inside |= (taps == 2 ? 5 : 0111) << tap;
             if (begin > output && begin < left)
                 left = begin;
             if (end > output && end < left)
@@ -567,11 +567,11 @@ WORD void resident_tile(const Tile *tile, const vf32 *block, const char *x, char
             /* Asked each time: nine answers have no registers. */
             __asm__("" : "+r"(inside));
 #pragma GCC unroll 16
-            for (int tap = 0; tap < RESIDENT_TAPS * RESIDENT_TAPS; tap++)
+            for (int tap = 0; tap < taps * taps; tap++)
                 if (inside >> tap & 1)
 #pragma GCC unroll 2
                     for (int i = 0; i < together; i++)
-                        sums[i] += ((const vf32 *)(rows[tap / RESIDENT_TAPS] + tap % RESIDENT_TAPS * x_column))[i] * weights[tap * together + i];
+                        sums[i] += ((const vf32 *)(rows[tap / taps] + tap % taps * x_column))[i] * weights[tap * together + i];
             if (limits)
 #pragma GCC unroll 2
                 for (int i = 0; i < together; i++)
@@ -580,7 +580,7 @@ WORD void resident_tile(const Tile *tile, const vf32 *block, const char *x, char
             for (int i = 0; i < together; i++)
                 store_row(y + i * VECTOR_BYTES, sums[i], i ? next_lanes : lanes, FLOAT32, 0);
 #pragma GCC unroll 4
-            for (int i = 0; i < RESIDENT_TAPS; i++)
+            for (int i = 0; i < taps; i++)
                 rows[i] += x_output;
             y += y_column;
         } while (--left);

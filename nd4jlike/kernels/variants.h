@@ -487,16 +487,26 @@ static __attribute__((unused)) ptrdiff_t lanes_of(const Tile *tile, ptrdiff_t in
 {
     return index >= tile->whole_blocks ? tile->tail_lanes : index ? tile->whole_lanes : tile->first_lanes;
 }
+/* One block or two, by taps. */
+#define RESIDENT_TILE(name, taps, together) \
+    static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t next_lanes) \
+    { \
+        resident_tile(tile, block, x, y, lanes, next_lanes, taps, together); \
+    }
+RESIDENT_TILE(one_of_2, 2, 1)
+RESIDENT_TILE(two_of_2, 2, 2)
+RESIDENT_TILE(one_of_3, 3, 1)
+RESIDENT_TILE(two_of_3, 3, 2)
 /* A row of outputs; x and y are at channel 0. */
 static __attribute__((unused)) void run_row(const Tile *tile, const vf32 *blocks, ptrdiff_t begin, ptrdiff_t end, const char *x, char *y)
 {
     while (begin < end) {
         const ptrdiff_t at = shift_of(tile, begin), lanes = lanes_of(tile, begin);
         const vf32 *block = blocks + begin++ * tile->block_vectors;
-        if (begin < end && shift_of(tile, begin) == at + VECTOR_BYTES)
-            resident_tile(tile, block, x + at, y + at, lanes, lanes_of(tile, begin++), 2);
-        else
-            resident_tile(tile, block, x + at, y + at, lanes, 0, 1);
+        const int two = begin < end && shift_of(tile, begin) == at + VECTOR_BYTES;
+        const ptrdiff_t next_lanes = two ? lanes_of(tile, begin) : 0;
+        (tile->taps == 2 ? two ? two_of_2 : one_of_2 : two ? two_of_3 : one_of_3)(tile, block, x + at, y + at, lanes, next_lanes);
+        begin += two;
     }
 }
 
