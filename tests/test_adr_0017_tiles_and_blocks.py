@@ -555,6 +555,7 @@ def test_d7_the_same_bits_at_every_address(isa, side, dtype):
         ((160, 160), (7, 1), 1, 1, 9), ((70, 80), (3, 3), 1, 1, 9), ((64, 64), (2, 3), 1, 2, 33),
         ((144, 144), (3, 3), 2, 1, 34), ((150, 160), (3, 3), 2, 1, 14),
         ((32, 32), (3, 3), 2, 1, 34), ((37, 48), (3, 3), 2, 1, 17), ((48, 48), (2, 3), 2, 1, 18),
+        ((144, 160), (3, 3), 1, 4, 9), ((131, 144), (3, 3), 1, 4, 14), ((128, 128), (3, 3), 3, 1, 20), ((257, 320), (2, 2), 2, 1, 11),
     ):  # fmt: skip
         values, weights, bias = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, width, channels), (*kernel, channels, 1), (channels,))))
         options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
@@ -596,6 +597,16 @@ def test_d7_few_taps_by_steps_of_2(isa, kernel, of_out):
     plan(at_address(random((1, 5, 9, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 5, 5, 144), np.float32), 144, 9, "start"))
     lanes = LANES.get(isa, 16)
     assert lead_in(plan.explain()) == ("" if lanes == 4 else str(-(9 if of_out and lanes == 16 else 4) % lanes))
+
+
+@every_isa
+@pytest.mark.parametrize(("dilation", "of_out"), [(1, True), (2, True), (5, False)])
+def test_d7_rows_of_outputs(isa, dilation, of_out):
+    """D7: where the address of `out` says, or that of `x` where outputs are computed as D15 has it (with vectors of 64 bytes)."""
+    plan = nd.DepthwiseConv2d(random((3, 3, 144, 1), 2), dilation=dilation, isa=isa)
+    plan(at_address(random((1, 9, 12, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 9, 12, 144), np.float32), 144, 9, "start"))
+    lanes = LANES.get(isa, 16)
+    assert lead_in(plan.explain()) == ("" if lanes == 4 or (lanes == 8 and not of_out) else str(-(9 if of_out else 4) % lanes))
 
 
 @every_isa
