@@ -184,11 +184,9 @@ def by_outputs(kernel, step, isa, far=False, phase=math.inf, pixel=0, room=False
     in_table, wide = kernel[1] in ((), (1, 2, 3, 5, 7), by_two)[step[1] if step[1] < 3 else 0], isa.startswith("avx512")
     if phase <= (4 if in_table or step[1] > 1 else 6) * (0.5 if wide and far else 0.625) and (isa != "baseline" or not in_table):
         return True
-    if wide and kernel in ((2, 2), (3, 3)) and phase < math.inf:
-        if pixel <= 512 or (pixel <= 1536 and room):
-            return phase <= 3.5 or 4.5 <= phase <= 5.75
-        if phase <= 3.5 and not far:
-            return True
+    near = pixel <= 512 or (pixel <= 1536 and room) or (phase <= 3.5 and not far)
+    if wide and kernel in ((2, 2), (3, 3)) and near and (phase <= 3.5 or 4.5 <= phase <= 5.75):
+        return True
     if not in_table:
         return times <= (2.4 if wide and not far else 3)
     return isa != "baseline" and far and math.prod(kernel) > 1 and (times <= 1.5 or (wide and kernel[0] == 1 and times <= 3 and pixel >= 1536))
@@ -307,6 +305,7 @@ def test_d15_rows_of_outputs(isa, side):
                 ((9, 13), (1, 1), (3, 3)),
                 ((8, 11), (2, 5), (1, 2)),
                 ((6, 22), (7, 4), (1, 1)),
+                ((9, 85), (4, 4), (6, 6)),
             ),
         )
     ):
@@ -343,12 +342,12 @@ def test_d15_where_pixels_have_room(isa):
         assert_close(plan(x), values, weights, None, **steps_of((5, extents[0]), (taps, taps), (1, 1), (1, extents[1])))
         phase, pixel = extents[0] / extents[1], 4 * (channels + 16 * room)
         # Within half of any second-level cache.
-        assert one_by_one(plan, (taps, taps), isa) == by_outputs((taps, taps), (1, 1), isa, phase=phase, pixel=pixel, room=room), (
-            taps,
-            channels,
-            extents,
-            room,
-        )
+        want = by_outputs((taps, taps), (1, 1), isa, phase=phase, pixel=pixel, room=room)
+        assert one_by_one(plan, (taps, taps), isa) == want, (taps, channels, extents, room)
+    # As many as there are, in two phases, where windows share nothing (D13).
+    plan = nd.DepthwiseConv2d(random((3, 3, 64, 1), 2), stride=6, dilation=4, isa=isa)
+    plan(random((1, 12, 85, 64), 1))
+    assert one_by_one(plan, (3, 3), isa)
 
 
 @every_isa

@@ -479,7 +479,7 @@ cdef inline bint can_stay(const Rows *job, const Problem *problem) noexcept nogi
 cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether outputs share so few inputs that tiles do not pay: how often each is multiplied is products over what a step moves (ADR 0017, D13). Tiles of any
     width and step load an input for every output that it reaches; those that the table has load it once, and lose beyond the second-level cache alone. A tile
-    of a phase that has few columns computes nothing in the others (D14)."""
+    of a phase that has few columns computes nothing in the others (D14, D15)."""
     cdef Py_ssize_t products = job.down.taps * job.across.taps
     cdef Py_ssize_t moved = min(job.down.taps, job.down.step) * min(job.across.taps, job.across.step)
     cdef Py_ssize_t columns = GENERAL_TILE if job.general and job.across.step == 1 else NARROW_TILE
@@ -489,10 +489,11 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
         and 8 * job.across.outputs <= (4 if VECTOR_BYTES == 64 and far else 5) * columns * job.across.phases
     ):
         return True
-    if job.across.phases > 1 and can_stay(job, problem) and (
+    # Tiles of 4 columns compute 8 for 5 and for 6 outputs of a phase.
+    if job.across.phases > 1 and can_stay(job, problem) and (few or 18 * job.across.phases <= 4 * job.across.outputs <= 23 * job.across.phases) and (
         job.across.x <= 2 * SPLIT_BYTES or (job.across.x <= LONG_BYTES and job.across.x > job.channels * job.itemsize) or (few and not far)
     ):
-        return few or 18 * job.across.phases <= 4 * job.across.outputs <= 23 * job.across.phases
+        return True
     if job.general:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
     return VECTOR_BYTES > 16 and far and 1 < products and (
