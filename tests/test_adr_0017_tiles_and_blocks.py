@@ -351,6 +351,25 @@ def test_d15_where_pixels_have_room(isa):
 
 
 @every_isa
+@pytest.mark.parametrize(("channels", "room"), [(64, 0), (128, 0), (160, 0), (160, 16), (368, 16), (384, 16)])
+def test_d15_at_any_distance(isa, channels, room):
+    """D15: at any distance, of pixels of up to 512 bytes, or of up to 1.5 KiB with room beside their channels, at most 3.5, or 4.5 to 5.75."""
+    height = SECOND_LEVEL // (8 * 28 * channels) + 9
+    values, weights = random((1, height, 28, channels), 1), random((3, 3, channels, 1), 2)
+    x = np.zeros((1, height, 28, channels + room), np.float32)[..., :channels]
+    x[...] = values
+    for dilation in (5, 6, 8):
+        plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
+        out = plan(x)
+        assert "in caches" not in plan.explain()
+        want = isa.startswith("avx512") and by_outputs((3, 3), (1, 1), isa, far=True, phase=28 / dilation, pixel=4 * (channels + room), room=bool(room))
+        assert one_by_one(plan, (3, 3), isa) == want, dilation
+        # The same bits as of few enough for any second-level cache.
+        few = nd.DepthwiseConv2d(weights[:, :, :16], dilation=dilation, isa=isa)
+        assert (np.asarray(few(values[..., :16].copy())) == np.asarray(out)[..., :16]).all()
+
+
+@every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("channels", [8, 16, 19, 63, 64, 83, 130])
 def test_d1_filters_that_share_no_inputs(isa, side, channels):

@@ -178,9 +178,9 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 /* Several filters of 7x7 for a channel are rare, by steps of 2 most of all: theirs are the tiles of any width, 1.7 times as slow and 14 KB of the wheel less;
  * so are those of 1x1 in rows of fewer outputs than a tile's, 1.2 times as slow and 5 KB less. */
-#define SPREAD_BY(taps_, general, inside, other, taps, stride, element) \
-    (((taps_) == 7 || (taps_) == general) && element == FLOAT32 ? any_stride_spread : element == FLOAT32 ? NAME_OF(inside, taps, stride, 4, element) \
-     : IF_CHOSEN(SPREAD_TILES(taps_, element), other, taps, stride, 4, element))
+#define SPREAD_BY(general, inside, other, taps, stride, element) \
+    ((general) && element == FLOAT32 ? any_stride_spread : element == FLOAT32 ? NAME_OF(inside, taps, stride, 4, element) \
+     : IF_CHOSEN(SPREAD_TILES(taps, element), other, taps, stride, 4, element))
 #define ROW_OF_TILES(taps, stride, columns, element) \
     { \
         CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
@@ -188,8 +188,9 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
             : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
             : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
-        SPREAD_BY(taps, 7, spread, spread_any, taps, stride, element), SPREAD_BY(taps, 1, spread_any, spread_any, taps, stride, element), \
-        SPREAD_BY(taps, 1, spread_any, spread_any, taps, stride, element), \
+        SPREAD_BY((taps) == 7, spread, spread_any, taps, stride, element), \
+        SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
+        SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
             : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
