@@ -1324,10 +1324,10 @@ def test_d18_layouts_without_kernels_are_refused():
 @every_isa
 def test_d19_explain(isa):
     """D19: `explain()` tells the kernel, instruction set, geometry, whether the halo is read and why not, channel padding and scratch bytes."""
-    plan = nd.DepthwiseConv2d(random((3, WIDE, 17, 1)), stride=(2, 1), isa=isa)
+    plan = nd.DepthwiseConv2d(random((3, WIDE, 17, 1)), stride=2, isa=isa)
     assert "no input seen yet" in plan.explain()
     text = plan.explain(plan.input_descriptor((1, 9, 9, 17)))
-    for part in (isa, "3x60", "17 channels", "stride (2, 1)", "top 1, bottom 1, left 29, right 30", "15 cells of room", "every 128 bytes", "bytes of scratch"):
+    for part in (isa, "3x60", "17 channels", "stride (2, 2)", "top 1, bottom 1, left 29, right 30", "15 cells of room", "every 128 bytes", "bytes of scratch"):
         assert part in text, part
     plan(np.zeros((1, 9, 9, 17), np.float32))
     assert "implied, x has no padding there" in plan.explain()

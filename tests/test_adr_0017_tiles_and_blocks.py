@@ -369,6 +369,91 @@ def test_d15_at_any_distance(isa, channels, room):
         assert (np.asarray(few(values[..., :16].copy())) == np.asarray(out)[..., :16]).all()
 
 
+def is_long(taps, outputs):
+    """Whether D16 has a filter so wide that reaches no farther than tiles do: in a row, or in a phase of it."""
+    near = 10 * (taps - 1) >= 3 * outputs if taps < 12 else 8 * (taps - 1) >= outputs
+    return taps in (6, *range(8, 59)) and outputs >= 7 and near and 10 * 8 * math.ceil(outputs / 8) <= 11 * 6 * math.ceil(outputs / 6)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+def test_d16_long_filters(isa, side):
+    """D16: 8 outputs of a row, or of a phase of it, at a time, each from the taps that it has inside, two rows of outputs side by side."""
+    for place, (channels, (size, taps, stride, dilation)) in enumerate(
+        product(
+            (16, 40, 131, 208),
+            (
+                ((3, 14), (1, 9), (1, 1), (1, 1)),
+                ((7, 7), (9, 13), (1, 1), (1, 1)),
+                ((2, 30), (1, 31), (1, 1), (1, 1)),
+                ((7, 16), (9, 9), (1, 1), (1, 1)),
+                ((6, 15), (2, 6), (3, 1), (1, 1)),
+                ((9, 8), (4, 13), (2, 1), (2, 1)),
+                ((8, 45), (3, 10), (1, 1), (3, 3)),
+                ((5, 32), (12, 8), (1, 2), (1, 2)),
+                ((2, 75), (1, 70), (1, 1), (1, 1)),
+            ),
+        )
+    ):
+        values, weights, bias = random((2, *size, channels), place), random((*taps, channels, 1), 2), random(channels, 3)
+        steps = steps_of(size, taps, stride, dilation)
+        if place % 3 == 0:
+            # None of the taps of some rows is inside, one of some columns.
+            reach = (taps[1] - 1) * dilation[1]
+            steps["padding"] = ((taps[0] * dilation[0] + 1, 2), (reach, max(0, reach - size[1] % 8)) if place % 2 else (reach // 3, reach - reach // 3))
+        shape = [out_size(n, t, s, d, *p) for n, t, s, d, p in zip(size, taps, stride, dilation, steps["padding"], strict=True)]
+        out = guarded_array(np.full((2, *shape, channels), np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, threads=1 + place % 2, activation="relu6" if place % 4 else None, isa=isa, **steps)
+        plan(guarded_array(values, side), out)
+        want, bound = depthwise_float(values, weights, bias, (0, 6) if place % 4 else (-math.inf, math.inf), **steps)
+        assert (abs(out - want) <= bound).all(), (taps, channels, size, dilation, stride)
+        outputs = shape[1] * stride[1] // dilation[1] if stride[1] < dilation[1] else shape[1]
+        assert ("2 rows of 8 outputs" in plan.explain()) == (isa.startswith("avx512") and (taps[1] > 58 or is_long(taps[1], outputs))), (taps, outputs)
+        # The same bits as of channels in blocks, which have tiles, or bands if tiles are too narrow.
+        x = nd.reorder(nd.asarray(values[..., :16].transpose(0, 3, 1, 2).copy()), "nChw16c")
+        tiles = nd.DepthwiseConv2d(weights[:, :, :16], bias[:16], activation=plan.activation, data_format="NCHW", isa=isa, **steps)
+        if taps[1] <= 58:
+            assert (np.asarray(tiles(x)).transpose(0, 2, 3, 1) == out[..., :16]).all()
+            assert "2 rows of 8 outputs" not in tiles.explain()
+        # A weight that meets nothing but what is outside reaches no result, and an input that is not finite no output that has no tap there.
+        weights[0, 0] = np.inf
+        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, isa=isa, **steps))).any()
+        values[:, -1, -1] = np.inf
+        finite = np.isfinite(np.asarray(nd.depthwise_conv2d(values, np.ones_like(weights), isa=isa, **steps)))
+        values[:, -1, -1] = 1
+        marked = np.zeros_like(values)
+        marked[:, -1, -1] = 1
+        assert (finite == (np.asarray(nd.depthwise_conv2d(marked, np.ones_like(weights), isa=isa, **steps)) == 0)).all()
+
+
+@every_isa
+def test_d16_which_filters_are_long(isa):
+    """D16: by filters of 6 taps in a row and more all of which but one are as many as three tenths of the outputs, unless eights compute a tenth more."""
+    found = set()
+    for taps, outputs in product((4, 6, 7, 8, 9, 11, 12, 13, 21), (6, 7, 8, 12, 14, 16, 21, 22, 27, 28, 30, 31, 32, 33, 34, 55, 56, 88, 89, 96, 97, 160, 161)):
+        plan = nd.DepthwiseConv2d(random((2, taps, 32, 1)), padding="same", isa=isa)
+        long = isa.startswith("avx512") and is_long(taps, outputs)
+        assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 3, outputs, 32), np.float32))) == long, (taps, outputs)
+        found.add(long)
+    # Filters of one column, steps, multipliers and blocks have others.
+    for shape, steps in (((21, 1, 32, 1), {}), ((2, 13, 32, 1), {"stride": (1, 2)}), ((2, 13, 16, 2), {}), ((2, 13, 32, 1), {"padding": ((0, 0), (13, 0))})):
+        plan = nd.DepthwiseConv2d(random(shape), **{"padding": "same", **steps}, isa=isa)
+        assert "2 rows of 8 outputs" not in plan.explain(np.zeros((1, 16, 16, shape[2]), np.float32)), (shape, steps)
+    assert found == {False, isa.startswith("avx512")}
+
+
+@every_isa
+def test_d16_beyond_the_second_level_cache(isa):
+    """D16: the bits do not depend on it: nor on what is fetched ahead."""
+    height = SECOND_LEVEL // (8 * 32 * 64) + 9
+    values, weights = random((1, height, 32, 64), 1), random((3, 13, 64, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, padding="same", isa=isa)
+    out = np.asarray(plan(values))
+    assert "in caches" not in plan.explain()
+    few = nd.DepthwiseConv2d(weights[:, :, :16], padding="same", isa=isa)
+    assert (np.asarray(few(values[..., :16].copy())) == out[..., :16]).all()
+
+
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("channels", [8, 16, 19, 63, 64, 83, 130])
@@ -394,11 +479,13 @@ def test_d1_filters_that_share_no_inputs(isa, side, channels):
         assert not np.isnan(got).any()
 
 
-def test_d1_wider_filters_go_through_bands():
-    """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation."""
+@every_isa
+def test_d1_wider_filters_go_through_bands(isa):
+    """D1: any width and stride with `width + 5 * stride <= 63` in steps of the dilation; wider ones where D16 has them."""
     for width, stride, dilation, in_place in ((58, 1, 1, True), (59, 1, 1, False), (53, 2, 1, True), (54, 2, 1, False), (58, 3, 3, True), (59, 3, 3, False)):
-        plan = nd.DepthwiseConv2d(random((1, width, 16, 1)), stride=(1, stride), dilation=(1, dilation))
-        assert ("in place" in plan.explain(np.zeros((1, 2, 90, 16), np.float32)).splitlines()[1]) == in_place
+        plan = nd.DepthwiseConv2d(random((1, width, 16, 1)), stride=(1, stride), dilation=(1, dilation), isa=isa)
+        long = isa.startswith("avx512") and stride == dilation
+        assert ("in place" in plan.explain(np.zeros((1, 2, 90, 16), np.float32)).splitlines()[1]) == (in_place or long)
 
 
 def test_d1_weights_that_are_not_finite_meet_no_padding():

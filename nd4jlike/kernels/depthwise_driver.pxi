@@ -604,6 +604,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
         if VECTOR_BYTES == 64:
             if rows.pairs != NULL:
                 return b"in place, pairs of rows by Winograd's F(2, 3) and F(2, 2)"
+            if rows.lengthy:
+                return b"in place, 2 rows of 8 outputs at a time"
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
         if VECTOR_BYTES == 64:

@@ -80,6 +80,8 @@ cdef extern from "variants.h" nogil:
     void run_tiles(
         Tile *tile, OneTile one, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t count, int columns, const char *x, char *y)
     void run_row(const Tile *tile, const vf32 *blocks, Py_ssize_t begin, Py_ssize_t end, const char *x, char *y)
+    const int LONG_TILE
+    void run_long(const Tile *tile, const vf32 *blocks, Py_ssize_t first, Py_ssize_t end, const char *x, char *y)
 
 cdef enum:
     # Blocks up to which 3x3 filters have the last 8 channels as a block of their own.
@@ -136,6 +138,9 @@ cdef enum:
     RUNNING_PITCH = PAGE_BYTES + 192
     # Rows of outputs for which three columns are better two tiles of two.
     MANY_ROWS = 8
+    # Taps of a row from which on a filter may be a long one; outputs in a row of one block of channels that come before the next block.
+    LONG_TAPS = 6
+    LONG_OUTPUTS = 64
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -179,6 +184,8 @@ cdef struct Rows:
     bint beside
     # Whether an output, its channels in a row, is a tile; whether a row of outputs is, of which few channels at a time; whether tiles have one row.
     bint pixel, resident, single
+    # Whether a filter is so long that outputs take the taps that each has inside.
+    bint lengthy
     # Rows of inputs one by one, with sums that wait; NULL: none.
     OneTile running
     # Rows of outputs in pairs, by fewer products (winograd.h); NULL: none.
@@ -420,11 +427,32 @@ cdef bint too_narrow(const Rows *job) noexcept nogil:
     )
 
 
+cdef bint is_long(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether a filter reaches so far along a row that outputs take less time by the taps that each has inside than by tiles that ask for each input: its edges
+    are three tenths of a row, or an eighth by many taps, and few columns are computed twice; or it reaches farther than tiles (ADR 0017, D16)."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t taps = across.taps, edges = taps - 1, outputs = divide(across.outputs, across.phases)
+    if (
+        VECTOR_BYTES < 64 or problem.element != FLOAT32 or not job.general or job.spread or job.swapped or problem.x_block or problem.y_block
+        or across.step > 1 or min(outputs, divide(across.extent, across.dilation)) < LONG_TILE - 1
+    ):
+        return False
+    # Outputs without a tap inside have other tiles.
+    if across.pad > edges * across.dilation or (across.outputs - 1) * across.stride - across.pad >= across.extent:
+        return False
+    if GENERAL_TILE - 1 + taps > TILE_INPUTS:
+        return True
+    return (
+        taps >= LONG_TAPS and (10 * edges >= 3 * outputs or (8 * edges >= outputs and taps >= 2 * LONG_TAPS))
+        and 10 * LONG_TILE * divide_up(outputs, LONG_TILE) <= 11 * GENERAL_TILE * divide_up(outputs, GENERAL_TILE)
+    )
+
+
 cdef bint has_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether there are tiles for this element type, these channels and this filter, and nothing else is faster."""
     cdef bint blocked = problem.x_block or problem.y_block
     if job.general and (general_tiles[problem.element][0][ANYWHERE] == NULL or (GENERAL_TILE - 1) * job.across.step + job.across.taps > TILE_INPUTS):
-        return False
+        return is_long(job, problem)
     if blocked and (job.spread or job.overlapped or problem.x_block % LANES or problem.y_block % LANES):
         return False
     if problem.element == FLOAT64:
@@ -544,6 +572,10 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         job.across.phases = 1
         if not job.resident:
             job.down.phases = 1
+    job.lengthy = not job.pixel and is_long(job, problem)
+    if job.lengthy:
+        job.line = NULL
+        job.fetches = problem.distance >= BEYOND_SECOND_LEVEL
     job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
     if job.pixel:
         job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]

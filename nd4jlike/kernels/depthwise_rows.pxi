@@ -272,6 +272,43 @@ cdef void run_resident(
         block += chunk
 
 
+cdef void run_lengthy(
+    const Rows *job, Tile *tile, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first,
+    Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last, by two rows of outputs of a phase, of one block of channels before the next."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t block = 0, row_phase, row, phase, outputs, done, column, position
+    tile.cut = down.taps == 1
+    # What two rows of outputs add, of the columns that a tile adds.
+    if job.fetches:
+        tile.new_rows, tile.next_rows = <int> (2 * down.step), 2
+    tile.new_columns = tile.next_columns = LONG_TILE
+    tile.next_x = (down.taps - down.step) * tile.x_row + (across.taps - 1) * tile.x_column
+    tile.next_y = 0
+    while block < job.blocks:
+        for row_phase in range(min(down.phases, end - begin)):
+            row = begin + row_phase
+            while row < end:
+                place_rows(down, tile, row, row + down.phases < end)
+                for phase in range(across.phases):
+                    outputs, done = divide_up(last - first - phase, across.phases), 0
+                    while done < outputs:
+                        column = first + phase + max(0, min(done, outputs - LONG_TILE)) * across.phases
+                        position = column * across.stride - across.pad
+                        tile.stored = <int> min(outputs, max(LONG_TILE, min(LONG_OUTPUTS, outputs - done)))
+                        tile.begins[0] = divide_up(-position, across.dilation)
+                        tile.ends[0] = divide_up(across.extent - position, across.dilation)
+                        run_long(
+                            tile, blocks, block, min(block + chunk, job.blocks), x + position * across.x + (row * down.stride - down.pad) * down.x,
+                            y + row * down.y + column * across.y,
+                        )
+                        done += tile.stored
+                row += 2 * down.phases
+        block += chunk
+
+
 cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
     if VECTOR_BYTES == 64 and job.itemsize < 8:
@@ -357,6 +394,9 @@ cdef void run_image(
             return
         if job.resident:
             run_resident(job, &tile, chunk, blocks, x, y, begin, end, first, last)
+            return
+        if job.lengthy:
+            run_lengthy(job, &tile, chunk, blocks, x, y, begin, end, first, last)
             return
     if job.image and end - begin == WIDE_TILE and not waits_for_itself(tile.period, x, y):
         x -= down.pad * down.x + across.pad * across.x

@@ -587,4 +587,88 @@ WORD void resident_tile(const Tile *tile, const vf32 *block, const char *x, char
     }
 }
 
+/* Outputs that a long filter adds to at a time. */
+enum { LONG_TILE = 8 };
+
+/* The input `column` pixels, a constant up to 7, behind x. */
+WORD vf32 long_cell(const char *x, Steps steps, const int column)
+{
+    x += column >= 4 ? 4 * steps.one : 0;
+    return *(const vf32 *)(x + (column % 4 == 3 ? steps.three : column % 4 * steps.one));
+}
+
+/* One tap for outputs `from` to `to`, the first of which has its input in `column`. */
+WORD void add_tap(vf32 *sums, const vf32 *weight, const char *x, Steps steps, const int from, const int to, const int column)
+{
+#pragma GCC unroll 8
+    for (int output = from; output < to; output++)
+        sums[output] += long_cell(x, steps, column + output - from) * *weight;
+}
+
+/* `count` rows of inputs, for LONG_TILE outputs side by side of one row or two, whose sums wait, or begin with the bias. The lower ones have their inputs `below` and their weights
+ * `behind` those of the upper ones. Of the inputs of a row of taps, counted from the first tap of the first output, `begin` to `end` are inside; each output
+ * has some of them. */
+WORD void add_long(
+    const Tile *tile, const vf32 *bias, vf32 *waiting, const vf32 *weights, ptrdiff_t behind, const char *x, ptrdiff_t below, ptrdiff_t begin, ptrdiff_t end,
+    int count, const int rows)
+{
+    const ptrdiff_t taps = tile->taps, all = end - LONG_TILE + 1, last = all < taps ? all : taps;
+    const Steps steps = steps_of(tile->x_column);
+    vf32 sums[2 * LONG_TILE];
+    if (bias)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows * LONG_TILE; i++)
+            sums[i] = *bias;
+    else
+#pragma GCC unroll 16
+        for (int i = 0; i < rows * LONG_TILE; i++)
+            sums[i] = waiting[i];
+    do {
+        const vf32 *weight = weights;
+        const char *from = x;
+        ptrdiff_t left = last, rest = taps - all;
+        /* In registers: else the compiler computes each of what follows ahead, and spills it. */
+        __asm__("" : "+r"(left), "+r"(rest));
+        /* Taps whose inputs are outside for the first outputs, by how many. */
+        if (begin > 0) {
+            weight += begin;
+            from += begin * steps.one;
+            left -= begin;
+#pragma GCC unroll 8
+            for (int missing = LONG_TILE - 1; missing > 0; missing--)
+                if (missing <= begin)
+#pragma GCC unroll 2
+                    for (int row = 0; row < rows; row++)
+                        add_tap(
+                            sums + row * LONG_TILE, weight - missing + row * behind, from + row * below, steps, missing, LONG_TILE, 0);
+        }
+#pragma GCC unroll 1
+        for (; left >= TAPS_TOGETHER; left -= TAPS_TOGETHER, weight += TAPS_TOGETHER, from += TAPS_TOGETHER * steps.one)
+#pragma GCC unroll 2
+            for (int row = 0; row < rows; row++)
+                add_taps(
+                    sums + row * LONG_TILE, NULL, weight + row * behind, NULL, from + row * below, steps, 0, (vi32){0}, 0, 0, TAPS_TOGETHER, 1, LONG_TILE, INSIDE,
+                    FLOAT32);
+#pragma GCC unroll 1
+        for (; left > 0; left--, weight++, from += steps.one)
+#pragma GCC unroll 2
+            for (int row = 0; row < rows; row++)
+                add_tap(sums + row * LONG_TILE, weight + row * behind, from + row * below, steps, 0, LONG_TILE, 0);
+        /* The same for the last outputs. */
+        if (rest > 0)
+#pragma GCC unroll 8
+            for (int missing = 1; missing < LONG_TILE; missing++)
+                if (missing <= rest)
+#pragma GCC unroll 2
+                    for (int row = 0; row < rows; row++)
+                        add_tap(
+                            sums + row * LONG_TILE, weight + missing - 1 + row * behind, from + row * below, steps, 0, LONG_TILE - missing, missing - 1);
+        weights += taps;
+        x += tile->x_row;
+    } while (--count > 0);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * LONG_TILE; i++)
+        waiting[i] = sums[i];
+}
+
 #endif

@@ -151,8 +151,8 @@ enum {
 GENERAL_TILES(any_taps, 1, GENERAL_TILE, FLOAT32)
 GENERAL_TILES(any_stride, tile->stride, NARROW_TILE, FLOAT32)
 GENERAL_TILES(doubles_of_any_taps, 1, GENERAL_TILE, FLOAT64)
-GENERAL_TILES(doubles_of_any_stride, tile->stride, NARROW_TILE, FLOAT64)
-/* Fewer of halves; these serve others of theirs, too, where anything may be outside. */
+/* Fewer of float64 by steps, and of halves; these serve others of theirs, too, where anything may be outside. */
+TILE(doubles_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT64)
 TILE(halves_of_any_taps_inside, 0, 0, tile->taps, 1, GENERAL_TILE, INSIDE, FLOAT16)
 TILE(halves_of_any_taps, 0, 0, tile->taps, 1, GENERAL_TILE, ANYWHERE, FLOAT16)
 TILE(halves_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE, FLOAT16)
@@ -165,7 +165,7 @@ TILE(brains_of_any_stride, 0, 0, tile->taps, tile->stride, NARROW_TILE, ANYWHERE
 static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
     {ROW_OF_GENERAL_TILES(any_taps, any_taps_spread), ROW_OF_GENERAL_TILES(any_stride, any_stride_spread)},
 #if DOUBLES
-    [FLOAT64] = {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), ROW_OF_GENERAL_TILES(doubles_of_any_stride, NULL)},
+    [FLOAT64] = {ROW_OF_GENERAL_TILES(doubles_of_any_taps, NULL), {doubles_of_any_stride, doubles_of_any_stride, doubles_of_any_stride}},
 #endif
 #if WIDENS_HALVES
     [FLOAT16] = ROWS_OF_GENERAL_HALVES(halves), [BFLOAT16] = ROWS_OF_GENERAL_HALVES(brains),
@@ -177,7 +177,7 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
     ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NAME_OF(other, taps, stride, columns, element))
 #define IF_CHOSEN(condition, variant, taps, stride, columns, element) ((condition) ? NAME_OF(variant, taps, stride, columns, element) : NULL)
 /* Several filters of 7x7 for a channel are rare, by steps of 2 most of all: theirs are the tiles of any width, 1.7 times as slow and 14 KB of the wheel less;
- * so are those of 1x1 in rows of fewer outputs than a tile's, 1.2 times as slow and 5 KB less. */
+ * so are those of 1x1 in rows of fewer outputs than a tile's, 1.2 times as slow and 5 KB less; and 7x7 by steps of 2 there. */
 #define SPREAD_BY(general, inside, other, taps, stride, element) \
     ((general) && element == FLOAT32 ? any_stride_spread : element == FLOAT32 ? NAME_OF(inside, taps, stride, 4, element) \
      : IF_CHOSEN(SPREAD_TILES(taps, element), other, taps, stride, 4, element))
@@ -186,6 +186,7 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         CHOSEN(WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || element != FLOAT32, edges, inside, taps, stride, columns, element), \
         NAME_OF(edges, taps, stride, columns, element), \
         columns == WIDE_TILE ? NAME_OF(edges, taps, stride, columns, element) \
+            : element == FLOAT32 && (taps) == 7 && stride == 2 ? any_stride_any \
             : (taps) == 3 || element == FLOAT32 || element == FLOAT64 ? NAME_OF(any, taps, stride, columns, element) \
             : element == FLOAT16 ? halves_of_any_stride : brains_of_any_stride, \
         SPREAD_BY((taps) == 7, spread, spread_any, taps, stride, element), \
@@ -508,6 +509,55 @@ static __attribute__((unused)) void run_row(const Tile *tile, const vf32 *blocks
         const ptrdiff_t next_lanes = two ? lanes_of(tile, begin) : 0;
         (tile->taps == 2 ? two ? two_of_2 : one_of_2 : two ? two_of_3 : one_of_3)(tile, block, x + at, y + at, lanes, next_lanes);
         begin += two;
+    }
+}
+
+/* By rows of outputs. */
+#define LONG_ROWS(name, rows) \
+    static __attribute__((noinline, unused)) void name( \
+        const Tile *tile, const vf32 *bias, vf32 *waiting, const vf32 *weights, ptrdiff_t behind, const char *x, ptrdiff_t below, ptrdiff_t begin, \
+        ptrdiff_t end, int count) \
+    { \
+        add_long(tile, bias, waiting, weights, behind, x, below, begin, end, count, rows); \
+    }
+LONG_ROWS(add_row_of_long, 1)
+LONG_ROWS(add_rows_of_long, 2)
+/* A row of outputs, or two, of one block of channels after another; x and y are at channel 0. */
+static __attribute__((unused)) void run_long(const Tile *tile, const vf32 *blocks, ptrdiff_t first, ptrdiff_t end, const char *x, char *y)
+{
+    const ptrdiff_t taps = tile->taps, step = tile->step * taps, last = tile->stored > LONG_TILE ? tile->stored - LONG_TILE : 0;
+    const Range upper = tile->upper, both = tile->both, lower = tile->lower;
+    for (; first < end; first++) {
+        const vf32 *const block = blocks + first * tile->block_vectors, *const weights = block + 1;
+        const ptrdiff_t at = shift_of(tile, first), lanes = lanes_of(tile, first);
+        for (ptrdiff_t output = 0; output < tile->stored; output += LONG_TILE) {
+            vf32 waiting[2 * LONG_TILE];
+            /* The last outputs may be computed again. */
+            output = output < last ? output : last;
+            const char *from = x + at + output * tile->x_column;
+            char *to = y + at + output * tile->y_column;
+            const ptrdiff_t begin = tile->begins[0] - output, inside = tile->ends[0] - output;
+            if (tile->new_rows)
+                fetch_next(tile, from, to);
+            if (tile->cut && upper.begin < upper.end && lower.begin < lower.end)
+                add_rows_of_long(tile, block, waiting, weights, 0, from, tile->x_row, begin, inside, 1);
+            else {
+                for (int i = 0; i < tile->rows * LONG_TILE; i++)
+                    waiting[i] = *block;
+                if (upper.begin < upper.end)
+                    add_row_of_long(
+                        tile, NULL, waiting, weights + upper.begin * taps, 0, from + upper.begin * tile->x_row, 0, begin, inside, upper.end - upper.begin);
+                if (both.begin < both.end)
+                    add_rows_of_long(
+                        tile, NULL, waiting, weights + both.begin * taps, -step, from + both.begin * tile->x_row, 0, begin, inside, both.end - both.begin);
+                if (lower.begin < lower.end)
+                    add_row_of_long(
+                        tile, NULL, waiting + LONG_TILE, weights + lower.begin * taps - step, 0, from + lower.begin * tile->x_row, 0, begin, inside,
+                        lower.end - lower.begin);
+            }
+            for (int row = 0; row < tile->rows; row++)
+                store_outputs(to + row * tile->y_row, waiting + row * LONG_TILE, tile, lanes, 1, 1, LONG_TILE, ANYWHERE, FLOAT32);
+        }
     }
 }
 
