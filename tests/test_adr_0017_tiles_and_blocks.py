@@ -715,8 +715,36 @@ def test_d7_rows_of_outputs(isa, dilation, of_out):
 
 
 @every_isa
+@pytest.mark.parametrize(
+    ("kernel", "of_out"), [((5, 5), True), ((4, 4), True), ((1, 7), True), ((9, 1), True), ((2, 7), False), ((7, 7), False), ((1, 9), False)]
+)
+def test_d7_wide_filters(isa, kernel, of_out):
+    """D7: or with vectors of 64 bytes where the width is above 5, of one row above 7."""
+    plan = nd.DepthwiseConv2d(random((*kernel, 144, 1), 2), isa=isa)
+    plan(at_address(random((1, 9, 14, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 9, 14, 144), np.float32), 144, 9, "start"))
+    lanes = LANES.get(isa, 16)
+    assert lead_in(plan.explain()) == ("" if lanes == 4 else str(-(9 if of_out or lanes == 8 else 4) % lanes))
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "channels", "width", "aligned"), [
+    ((1, 3), 48, 8, True), ((7, 1), 48, 8, True), ((1, 9), 48, 14, True), ((1, 3), 32, 9, False), ((1, 3), 48, 7, False), ((1, 1), 48, 9, False)])  # fmt: skip
+def test_d7_three_vectors_of_a_line(isa, kernel, channels, width, aligned):
+    """D7: of float32 by filters of one row or column there three."""
+    plan = nd.DepthwiseConv2d(random((*kernel, channels, 1), 2), isa=isa)
+    leads = set()
+    for skip in (0, 4, 12):
+        x, weights = random((1, 5, width, channels), skip), random((*kernel, channels, 1), 2)
+        out = at_address(np.zeros_like(x), channels, skip, "start")
+        plan(at_address(x, channels, skip, "start"), out)
+        assert_close(out, x, weights, None, **steps_of((5, width), kernel, (1, 1), (1, 1)))
+        leads.add(lead_in(plan.explain()))
+    assert (len(leads) > 1) == (aligned and LANES.get(isa, 16) == 16)
+
+
+@every_isa
 @pytest.mark.parametrize(("kernel", "stride", "width", "aligned"), [
-    ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 9, False),
+    ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 7, False),
     ((3, 3), 2, 20, True), ((3, 3), 2, 14, False), ((3, 4), 1, 9, False)])  # fmt: skip
 def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
     """D7: four of 64 bytes, by filters of 2x2 to 3x3 without a step and more than 7 outputs in a row."""

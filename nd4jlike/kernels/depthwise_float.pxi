@@ -106,8 +106,11 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
-    # Taps by steps of 2 up to which stores that cross lines cost more than loads that do.
+    # The same of filters of one row or column, without a step.
+    ALIGNED_ROWS = 3
+    # Taps up to which stores that cross lines cost more than loads that do: by steps of 2 and in one row; in a row of more.
     FEW_LOADS = 7
+    WIDE_LOADS = 5
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls, fewer
@@ -679,6 +682,11 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     ):
         # By steps of 2 there is less to compute for what is loaded.
         least = ALIGNED_LINES // job.across.step
+    elif (
+        VECTOR_BYTES == 64 and problem.element == FLOAT32 and min(job.down.taps, job.across.taps) == 1 < max(job.down.taps, job.across.taps)
+        and max(job.down.step, job.across.step) == 1 and job.across.outputs > WIDE_TILE
+    ):
+        least = ALIGNED_ROWS
     if VECTOR_BYTES == 32:
         # The first block and the last one would be calls of their own.
         if job.pixel:
@@ -688,7 +696,8 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
         return ALIGNS_NONE
     if VECTOR_BYTES == 64:
-        few = job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
-        return (ALIGNS_INPUT if job.resident or problem.sets > 0 or not few and (job.across.step > 1 or job.across.taps > 3) else ALIGNS_OUTPUT) + (
-            ALIGNS_BOTH if problem.element != FLOAT64 else 0)
+        few = (
+            job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
+        ) or (job.across.step == 1 and job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS))
+        return (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
     return ALIGNS_INPUT if job.across.step > 1 else ALIGNS_OUTPUT
