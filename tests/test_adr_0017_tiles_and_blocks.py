@@ -370,7 +370,7 @@ def test_d15_at_any_distance(isa, channels, room):
 
 
 def is_long(taps, outputs):
-    """Whether D16 has a filter so wide that reaches no farther than tiles do: in a row, or in a phase of it."""
+    """Whether D16 has a filter of so many taps in a row, no wider than D1's, for so many outputs of a row, or of a phase of it."""
     near = 10 * (taps - 1) >= 3 * outputs if taps < 12 else 8 * (taps - 1) >= outputs
     return taps in (6, *range(8, 59)) and outputs >= 7 and near and 10 * 8 * math.ceil(outputs / 8) <= 11 * 6 * math.ceil(outputs / 6)
 
