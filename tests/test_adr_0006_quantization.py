@@ -854,6 +854,40 @@ def test_d9_d10_windows_that_reach_far(isa, kernel, dilation):
 
 
 @every_isa
+@every_rounding
+@pytest.mark.parametrize(
+    ("size", "kernel", "steps", "padding"),
+    [
+        ((7, 9), (13, 13), {}, ((6, 6), (6, 6))),
+        ((5, 14), (27, 27), {}, ((13, 13), (13, 13))),
+        # Windows that reach beyond all cells of a strip; outputs without any input, above and below, on the left and on the right.
+        ((6, 40), (31, 31), {}, ((15, 15), (15, 15))),
+        ((3, 2), (5, 7), {}, ((9, 8), (11, 12))),
+        ((2, 3), (12, 11), {"stride": (2, 3)}, ((14, 17), (13, 15))),
+        ((9, 8), (7, 9), {"dilation": (3, 2)}, ((19, 20), (9, 17))),
+        ((3, 17), (33, 5), {}, ((40, 40), (7, 5))),
+        ((8, 30), (1, 25), {}, ((1, 2), (12, 12))),
+    ],
+)
+def test_d9_d10_windows_that_lie_mostly_outside(isa, rounding, size, kernel, steps, padding):
+    """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.
+
+    D10: `rounding="xnnpack"` gives the bits of the XNNPACK delegate of LiteRT.
+    """
+    how = {"padding": padding, **steps}
+    for case, channels in enumerate((5, 17, 24, 64, 100, 144)):
+        # Taps outside add nothing with one of two zero points, by the way that bytes are multiplied; of large weights no float32 holds the sums.
+        weights, bias, q = layer(channels, 1, kernel, case, 1e-3, ((-128, 0, 3)[case % 3], 7))
+        weights = weights if case % 2 else weights // 16
+        x = integers((1, *size, channels), case)
+        plan = nd.DepthwiseConv2d(weights, bias, quantization=q, rounding=rounding, isa=isa, **how)
+        out = guarded_array(np.zeros(plan(x).shape, np.int8), SIDES[case % 2])
+        plan(guarded_array(x, SIDES[case // 3]), out)
+        assert_equal(out, x, weights, bias, q, rounding, **how)
+        assert_equal(plan(on(plan.input_descriptor(x.shape), x, q.input[1])), x, weights, bias, q, rounding, **how)
+
+
+@every_isa
 @pytest.mark.parametrize("channels", [3, 5, 6, 7, 9, 11, 24])
 def test_d9_d10_rows_that_are_short_for_their_vectors(isa, channels):
     """D9: `rounding="tflite"` gives the bits of TensorFlow Lite Micro's interpreter.

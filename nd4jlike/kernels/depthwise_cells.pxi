@@ -127,12 +127,13 @@ cdef void split_group(
 
 
 cdef void fill_cells(
-    const Quads *job, const Problem *problem, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
+    const Quads *job, const Problem *problem, const Strip *strip, char *cells, const char *image, Py_ssize_t row, Py_ssize_t column, Py_ssize_t columns,
     Py_ssize_t channels, vi32 blank,
 ) noexcept nogil:
-    """The cells of input columns `column` on of all groups, of which the first starts at input row `row`; `channels` of a pixel are read."""
+    """The cells of input columns `column` on of a strip's groups; the first of all starts at input row `row`; `channels` of a pixel are read."""
     cdef Py_ssize_t group
-    for group in range(job.groups):
+    row += strip.first_group * GROUP * problem.dilation_height
+    for group in range(strip.first_group, strip.end_group):
         if SPLITS and job.phases > 1:
             split_group(job, problem, cells + group * CELL_PLANES * job.plane, image, group * GROUP, row, column, columns)
         else:

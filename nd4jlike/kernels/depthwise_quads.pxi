@@ -15,9 +15,11 @@ cdef enum:
     WIDE_COLUMNS = 6
     # Sums that are accumulated at a time.
     PAIR = 2
-    # Bytes of cells on the stack, and what a strip aims at: both leave a first-level cache room for the weights.
-    CELL_BYTES = 64 << 10
+    # Bytes of cells on the stack, and what a strip aims at, which leaves a first-level cache room for the weights.
+    CELL_BYTES = VECTOR_BYTES * CELL_PLANES << 11
     STRIP_BYTES = 18 << 10
+    # Products of a sum from which on those outside the image are left out.
+    MANY_PRODUCTS = 24
     # Groups of the tallest filter that is computed here.
     MAX_GROUPS = 16
     # Bytes of the sets of weights of a flat row that take as much time as all lanes (VNNI).
@@ -60,7 +62,7 @@ cdef enum:
     FARTHER
 
 
-ctypedef void (*StripKernel)(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil
+ctypedef void (*StripKernel)(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil
 
 
 # What is decided when the weights are packed; it lies before them.
@@ -96,6 +98,7 @@ cdef struct Quads:
 
 # Where a tile reads and writes; steps in bytes.
 cdef struct Strip:
+    const Problem *problem
     const char *cells
     char *y
     Py_ssize_t y_step, y_row
@@ -103,6 +106,11 @@ cdef struct Strip:
     Py_ssize_t room, room_step
     # Sums that hold any channel.
     Py_ssize_t quads
+    # Whether taps outside the image add nothing and are left out; the groups that have others, and the columns inside, counted from the first output's.
+    bint zeros
+    Py_ssize_t first_group, end_group, first_column, end_column
+    # Products of a tile: runs of so many, 0 for all there are, from the first one to where they end.
+    Py_ssize_t first, run, end
     vi16 zero_point
     vbytes low, high, order, flip
 
@@ -376,7 +384,7 @@ cdef void pack_quads(
         job.pass_of_rows = rows_twice
     else:
         job.single_row = row_exact
-        job.pass_of_rows = NULL
+        job.pass_of_rows = rows_exact
     memcpy(packed + HEADER_BYTES, job, sizeof(Quads))
 
 
@@ -409,17 +417,19 @@ cdef inline void add_products(
 
 
 cdef inline void add_taps(
-    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi32 *upper, vi32 *lower, vi32 *upper_next,
-    vi32 *lower_next, const int rows, const int columns, const int picks,
+    const Quads *job, const Strip *strip, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi32 *upper, vi32 *lower,
+    vi32 *upper_next, vi32 *lower_next, const int rows, const int columns, const int picks,
 ) noexcept nogil:
     """The sums of two quads: `upper` and `lower` row of one, and of the next."""
     cdef const Py_ssize_t *taps = tap_offsets(job)
     cdef const int *counts = <const int *> (block + QUADS * QUADS_TAPS)
-    cdef Py_ssize_t tap = 0, count = counts[0], plane = job.plane, next_weights = job.rows * CELL_PLANES, apart = counts[LANES + 1] - counts[1]
+    cdef Py_ssize_t tap = strip.first, count = tap + strip.run if strip.run else counts[0], plane = job.plane
+    cdef Py_ssize_t next_weights = job.rows * CELL_PLANES, apart = counts[LANES + 1] - counts[1]
     cdef const char *cell
     cdef vi32 index = block[QUADS * QUADS_INDEX], index_next = block[QUADS * QUADS_INDEX + 1]
     cdef int i
     cells += counts[1]
+    weights += tap * PAIR * next_weights
     for i in range(columns):
         upper[i] = lower[i] = block[QUADS * QUADS_BIAS]
     for i in range(columns):
@@ -437,26 +447,42 @@ cdef inline void add_taps(
             add_products(cell + plane, cell_step, weights + 1, upper_next, lower_next, picks, index_next, rows, columns)
         weights += next_weights
         tap += 1
-        if tap == count:
+        if tap < count:
+            continue
+        if count >= strip.end:
             break
+        tap += job.taps - strip.run
+        weights += (job.taps - strip.run) * PAIR * next_weights
+        count += job.taps
+
+
+cdef void exact_words(const Quads *job, const vi32 *block, vi32 *sums, vi32 *next_sums, vi16 *words, int columns) noexcept nogil:
+    """What rescale and words_of make of the sums of two quads, for any constants."""
+    cdef vi32 *quads[PAIR]
+    cdef int i, q
+    quads[0] = sums
+    quads[1] = next_sums
+    for q in range(PAIR):
+        for i in range(columns):
+            if job.rescaling == ONCE:
+                quads[q][i] = round_scaled(quads[q][i], (<const vf32 *> block)[QUADS * QUADS_SCALE + q])
+            else:
+                quads[q][i] = requantize_tflite(
+                    quads[q][i], block[QUADS * QUADS_MULTIPLIER + q], block[QUADS * QUADS_LEFT + q], block[QUADS * QUADS_RIGHT + q])
+    for i in range(columns):
+        words[i] = pack_i32(sums[i], next_sums[i])
 
 
 cdef void exact_pair(
-    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *halves, int columns,
+    const Quads *job, const Strip *strip, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *words, int columns,
 ) noexcept nogil:
     """What pair_of_rows computes of one row, for any constants, one output vector at a time."""
     cdef vi32 total[PAIR]
     cdef vi32 unused[PAIR]
-    cdef int i, q
+    cdef int i
     for i in range(columns):
-        add_taps(job, block, weights, cells + i * cell_step, 0, total, unused, total + 1, unused + 1, 1, 1, job.picks)
-        for q in range(PAIR):
-            if job.rescaling == ONCE:
-                total[q] = round_scaled(total[q], (<const vf32 *> block)[QUADS * QUADS_SCALE + q])
-            else:
-                total[q] = requantize_tflite(
-                    total[q], block[QUADS * QUADS_MULTIPLIER + q], block[QUADS * QUADS_LEFT + q], block[QUADS * QUADS_RIGHT + q])
-        halves[i] = pack_i32(total[0], total[1])
+        add_taps(job, strip, block, weights, cells + i * cell_step, 0, total, unused, total + 1, unused + 1, 1, 1, job.picks)
+        exact_words(job, block, total, total + 1, words + i, 1)
 
 
 cdef inline void rescale(vi32 *sums, const vf32 *constants, vf32 *worst, const int columns, const int rescaling) noexcept nogil:
@@ -487,7 +513,7 @@ cdef inline vi16 words_of(vi32 sums, vi32 next_sums, const int rescaling) noexce
 
 
 cdef inline void pair_of_rows(
-    const Quads *job, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *above, vi16 *below,
+    const Quads *job, const Strip *strip, const vi32 *block, const vi32 *weights, const char *cells, Py_ssize_t cell_step, vi16 *above, vi16 *below,
     const int rows, const int columns, const int rescaling, const int picks,
 ) noexcept nogil:
     """Two of the quads of `columns` output vectors of one row or two, rescaled and narrowed to int16."""
@@ -499,24 +525,28 @@ cdef inline void pair_of_rows(
     cdef const vf32 *constants = <const vf32 *> block
     cdef vf32 worst = splat_f32(0)
     cdef int i
-    if rescaling == LINE or rescaling == SPLIT or rescaling == SMALL or rescaling == PLAIN:
-        add_taps(job, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns, picks)
-        rescale(upper, constants, &worst, columns, rescaling)
-        rescale(upper_next, constants + 1, &worst, columns, rescaling)
-        for i in range(columns):
-            above[i] = words_of(upper[i], upper_next[i], rescaling)
+    add_taps(job, strip, block, weights, cells, cell_step, upper, lower, upper_next, lower_next, rows, columns, picks)
+    if rescaling == TWICE:
+        exact_words(job, block, upper, upper_next, above, columns)
         if rows == 2:
-            rescale(lower, constants, &worst, columns, rescaling)
-            rescale(lower_next, constants + 1, &worst, columns, rescaling)
-            for i in range(columns):
-                below[i] = words_of(lower[i], lower_next[i], rescaling)
-        if rescaling != PLAIN or not near_a_tie(worst):
-            return
-    exact_pair(job, block, weights, cells, cell_step, exact, columns)
+            exact_words(job, block, lower, lower_next, below, columns)
+        return
+    rescale(upper, constants, &worst, columns, rescaling)
+    rescale(upper_next, constants + 1, &worst, columns, rescaling)
+    for i in range(columns):
+        above[i] = words_of(upper[i], upper_next[i], rescaling)
+    if rows == 2:
+        rescale(lower, constants, &worst, columns, rescaling)
+        rescale(lower_next, constants + 1, &worst, columns, rescaling)
+        for i in range(columns):
+            below[i] = words_of(lower[i], lower_next[i], rescaling)
+    if rescaling != PLAIN or not near_a_tie(worst):
+        return
+    exact_pair(job, strip, block, weights, cells, cell_step, exact, columns)
     for i in range(columns):
         above[i] = exact[i]
     if rows == 2:
-        exact_pair(job, block, weights + CELL_PLANES, cells, cell_step, exact, columns)
+        exact_pair(job, strip, block, weights + CELL_PLANES, cells, cell_step, exact, columns)
         for i in range(columns):
             below[i] = exact[i]
 
@@ -550,33 +580,41 @@ cdef inline void quads_tile(
     const int rescaling, const int picks,
 ) noexcept nogil:
     """rows x columns output vectors from row `row` of the tile on; what is const is a constant wherever this is called."""
-    cdef vi16 above[WIDE_COLUMNS]
-    cdef vi16 below[WIDE_COLUMNS]
-    cdef vi16 above_next[WIDE_COLUMNS]
-    cdef vi16 below_next[WIDE_COLUMNS]
+    cdef vi16 above[2 * WIDE_COLUMNS]
+    cdef vi16 below[2 * WIDE_COLUMNS]
     cdef const vi32 *weights = block + (QUADS * QUADS_CONSTANTS + row * CELL_PLANES)
-    cdef int i
-    pair_of_rows(job, block, weights, cells, job.cell_step, above, below, rows, columns, rescaling, picks)
-    if strip.quads > PAIR:
+    # Where the second pair's sums hold no channel, the first's stand for them.
+    cdef Py_ssize_t pair, next_pair = columns if strip.quads > PAIR else 0
+    for pair in range(2 if next_pair else 1):
+        pair_of_rows(job, strip, block, weights, cells, job.cell_step, above + pair * columns, below + pair * columns, rows, columns, rescaling, picks)
+        block += PAIR
         weights += job.room * PAIR * job.rows * CELL_PLANES
-        pair_of_rows(
-            job, block + PAIR, weights, cells, job.cell_step, above_next, below_next, rows, columns, rescaling, picks)
-    else:
-        for i in range(columns):
-            above_next[i] = below_next[i] = above[i]
-    store_row(strip, y, room, above, above_next, columns, rescaling)
+    store_row(strip, y, room, above, above + next_pair, columns, rescaling)
     if rows == 2:
-        store_row(strip, y + strip.y_row, room, below, below_next, columns, rescaling)
+        store_row(strip, y + strip.y_row, room, below, below + next_pair, columns, rescaling)
+
+
+cdef void leave_out(const Quads *job, Strip *strip, Py_ssize_t column, Py_ssize_t columns) noexcept nogil:
+    """The taps that any of `columns` outputs from `column` on has inside the image; at least one."""
+    cdef const Problem *problem = strip.problem
+    cdef Py_ssize_t step = problem.stride_width, dilation = problem.dilation_width, at = column * step
+    cdef Py_ssize_t first = min(steps_to(strip.first_column - at - (columns - 1) * step, dilation), job.taps - 1)
+    cdef Py_ssize_t end = max(min(job.taps, steps_to(strip.end_column - at, dilation)), first + 1)
+    strip.first = strip.first_group * job.taps + first
+    strip.run = end - first
+    strip.end = (strip.end_group - 1) * job.taps + end
 
 
 cdef inline void quads_tiles(
-    const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int picks,
+    const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row, const int rows, const int rescaling, const int picks,
 ) noexcept nogil:
     """`count` output vectors of each of `rows` rows. The last tile may compute one of them again."""
     cdef Py_ssize_t first = 0
     cdef char *y = strip.y + row * strip.y_row
     while first < count:
         if count < TILE_COLUMNS or (count - first) * 2 <= TILE_COLUMNS:
+            if strip.zeros and not job.flat:
+                leave_out(job, strip, first, TILE_COLUMNS // 2)
             if rows == 1 and rescaling == LINE and count - first == 2:
                 quads_tile(
                     job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
@@ -588,6 +626,8 @@ cdef inline void quads_tiles(
             first += 1
             continue
         first = min(first, count - TILE_COLUMNS)
+        if strip.zeros and not job.flat:
+            leave_out(job, strip, first, TILE_COLUMNS)
         quads_tile(
             job, block, strip, strip.cells + first * job.cell_step, y + first * strip.y_step, strip.room - first * strip.room_step,
             row, rows, TILE_COLUMNS, rescaling, picks)
@@ -596,32 +636,32 @@ cdef inline void quads_tiles(
 
 # One function for each rule: a compiler that sees two of them together runs out of registers.
 
-cdef void rows_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void rows_small(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, PASS_ROWS, SMALL, job.picks)
 
 
-cdef void rows_twice(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void rows_twice(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     """Rounded twice: on two lines, or in float32 where there is no multiplication that adds."""
     quads_tiles(job, block, strip, count, row, PASS_ROWS, SPLIT if FUSED else PLAIN, job.picks)
 
 
-cdef void rows_line(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void rows_line(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, PASS_ROWS, LINE, job.picks)
 
 
-cdef void row_line(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void row_line(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, 1, LINE, job.picks)
 
 
-cdef void row_small(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void row_small(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, 1, SMALL, job.picks)
 
 
-cdef void row_twice(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void row_twice(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, 1, SPLIT if FUSED else PLAIN, job.picks)
 
 
-cdef void row_near(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void row_near(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     """As row_line, in wider tiles where fewer vectors are computed again."""
     cdef Py_ssize_t first = 0
     if divide_up(count, WIDE_COLUMNS) * WIDE_COLUMNS > divide_up(count, TILE_COLUMNS) * TILE_COLUMNS or count < WIDE_COLUMNS:
@@ -635,8 +675,12 @@ cdef void row_near(const Quads *job, const vi32 *block, const Strip *strip, Py_s
         first += WIDE_COLUMNS
 
 
-cdef void row_exact(const Quads *job, const vi32 *block, const Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+cdef void row_exact(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
     quads_tiles(job, block, strip, count, row, 1, TWICE, job.picks)
+
+
+cdef void rows_exact(const Quads *job, const vi32 *block, Strip *strip, Py_ssize_t count, int row) noexcept nogil:
+    quads_tiles(job, block, strip, count, row, PASS_ROWS, TWICE, job.picks)
 
 
 cdef inline void run_strip(
@@ -651,8 +695,19 @@ cdef inline void run_strip(
     y += row * problem.y_strides[1] + column * problem.y_strides[2]
     strip.y_row = problem.dilation_height * problem.y_strides[1]
     strip.quads = QUADS
+    strip.first = strip.run = strip.end = strip.first_group = 0
+    strip.end_group = job.groups
+    if strip.zeros:
+        strip.first_group = min(steps_to(-problem.halo[0] - x_row, problem.dilation_height) // GROUP, job.groups - 1)
+        strip.end_group = divide_up(steps_to(problem.height + problem.halo[1] - x_row, problem.dilation_height), GROUP)
+        strip.end_group = max(min(strip.end_group, job.groups), strip.first_group + 1)
+        strip.first_column = -problem.halo[2] - x_column
+        strip.end_column = problem.width + problem.halo[3] - x_column
+        if job.flat:
+            strip.first = strip.first_group * job.taps
+            strip.run = (strip.end_group - strip.first_group) * job.taps
     if job.flat:
-        fill_cells(job, problem, cells, image, x_row, x_column, readable, problem.channels + problem.channel_room, blank)
+        fill_cells(job, problem, strip, cells, image, x_row, x_column, readable, problem.channels + problem.channel_room, blank)
         strip.y_step = strip.room_step = job.run
         # Narrow numbers are divided faster.
         vectors = divide_up(bytes_of_row, min(job.run, VECTOR_BYTES))
@@ -673,8 +728,8 @@ cdef inline void run_strip(
         else:
             strip.room = problem.channels - index * VECTOR_BYTES
             strip.quads = min(QUADS, divide_up(strip.room, LANES))
-            fill_cells(job, problem, cells, image + index * VECTOR_BYTES, x_row, x_column, readable, strip.room + problem.channel_room, blank)
-        if rows == PASS_ROWS and job.pass_of_rows != NULL:
+            fill_cells(job, problem, strip, cells, image + index * VECTOR_BYTES, x_row, x_column, readable, strip.room + problem.channel_room, blank)
+        if rows == PASS_ROWS:
             job.pass_of_rows(job, block, strip, count, 0)
         else:
             for i in range(rows):
@@ -694,6 +749,8 @@ cdef void run_quads(const Problem *problem, const char *x, char *y, Py_ssize_t b
     strip.high = splat_i8(problem.quantized_max)
     strip.flip = splat_i8(flip_of(problem.element))
     strip.order = order_of(job.ordered)
+    strip.problem = problem
+    strip.zeros = problem.input_zero_point == -INPUT_OFFSET and job.groups * job.taps >= MANY_PRODUCTS and job.room == job.groups * job.taps
     step = problem.dilation_height
     while begin < end:
         last = min(problem.out_height, row + end - begin)
