@@ -10,8 +10,8 @@ from libc.string cimport memcmp, memmove, memset, strcmp
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY, INT8,
-    INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
+    ALIGNS_ALIKE, ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY,
+    INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
 from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work

@@ -86,7 +86,9 @@ cdef class _Launch:
         if self.aligns == ALIGNS_NONE:
             return 0
         found = <int> (-<Py_ssize_t> (x if self.aligns & ALIGNS_INPUT else y) & last) // self.itemsize
-        return -found if self.aligns & ALIGNS_BOTH and (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0 else found
+        if (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0:
+            return -found if self.aligns & ALIGNS_BOTH else found
+        return 0 if self.aligns & ALIGNS_ALIKE else found
 
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)

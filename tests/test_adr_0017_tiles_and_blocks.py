@@ -728,7 +728,8 @@ def test_d7_wide_filters(isa, kernel, of_out):
 
 @every_isa
 @pytest.mark.parametrize(("kernel", "channels", "width", "aligned"), [
-    ((1, 3), 48, 8, True), ((7, 1), 48, 8, True), ((1, 9), 48, 14, True), ((1, 3), 32, 9, False), ((1, 3), 48, 7, False), ((1, 1), 48, 9, False)])  # fmt: skip
+    ((1, 3), 48, 8, True), ((7, 1), 48, 8, True), ((1, 9), 48, 14, True), ((1, 3), 32, 9, False), ((1, 3), 48, 7, False),
+    ((1, 1), 48, 9, True), ((1, 1), 32, 9, False)])  # fmt: skip
 def test_d7_three_vectors_of_a_line(isa, kernel, channels, width, aligned):
     """D7: of float32 by filters of one row or column there three."""
     plan = nd.DepthwiseConv2d(random((*kernel, channels, 1), 2), isa=isa)
@@ -755,6 +756,42 @@ def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
         plan(x, at_address(np.zeros((1, -(-5 // stride), -(-width // stride), 64), np.float32), 64, skip, "start"))
         leads.add(lead_in(plan.explain()))
     assert (len(leads) > 1) == (aligned if LANES.get(isa, 16) == 16 else LANES[isa] == 8)
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "stride", "channels", "width", "dtype", "aligned"), [
+    (5, 3, 48, 24, "float32", True), (9, 2, 70, 40, "float32", True), (3, 3, 48, 26, "float32", True), (5, 1, 96, 8, "float32", True),
+    (4, 1, 100, 9, "float32", True), (9, 1, 96, 20, "float32", True), (5, 3, 32, 24, "float32", False), (5, 2, 48, 14, "float32", False),
+    (5, 1, 80, 9, "float32", False), (5, 1, 96, 7, "float32", False), (5, 3, 48, 24, "float16", False)])  # fmt: skip
+def test_d7_where_both_addresses_say_the_same(isa, kernel, stride, channels, width, dtype, aligned):
+    """D7: where both addresses say the same, of other float32 there six, by steps along both three."""
+    weights, pitch = random((kernel, kernel, channels, 1), 2).astype(dtype), -(-channels // 16) * 16
+    plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+    leads, apart = set(), set()
+    for skip in (0, 4, 12):
+        values = random((1, 5, width, channels), skip).astype(dtype)
+        out = np.zeros((1, -(-5 // stride), -(-width // stride), channels), dtype)
+        want = np.asarray(plan(values)).copy()
+        for found, other in ((leads, skip), (apart, skip + 3)):
+            result = at_address(out, pitch, other, "start")
+            plan(at_address(values, pitch, skip, "start"), result)
+            assert result.tobytes() == want.tobytes()
+            found.add(lead_in(plan.explain()))
+    # Eight shorter vectors have another rule.
+    if LANES.get(isa, 16) == 16:
+        assert (len(leads) > 1, len(apart) > 1) == (aligned, False)
+
+
+@every_isa
+@pytest.mark.parametrize("skip", [0, 4])
+def test_d7_one_tap_by_any_step(isa, skip):
+    """D7: of one tap by any step, three."""
+    values, weights = random((1, 6, 24, 48), 3), random((1, 1, 48, 1), 2)
+    plan = nd.DepthwiseConv2d(weights, stride=3, isa=isa)
+    out = at_address(np.zeros((1, 2, 8, 48), np.float32), 48, skip + 5, "start")
+    plan(at_address(values, 48, skip, "start"), out)
+    assert_close(out, values, weights, None, **steps_of((6, 24), (1, 1), (3, 3), (1, 1)))
+    assert (lead_in(plan.explain()) != "") == (LANES.get(isa, 16) == 16 and (skip + 5) % 16 > 0)
 
 
 @every_isa

@@ -106,8 +106,11 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
-    # The same of filters of one row or column, without a step.
+    # The same of filters of one row or column, without a step, and of one tap.
     ALIGNED_ROWS = 3
+    # The same of other filters where inputs and outputs begin alike, so that a pixel's ends are whole vectors, too: all, and by steps.
+    ALIKE_BLOCKS = 6
+    ALIKE_STEPS = 3
     # Taps up to which stores that cross lines cost more than loads that do: by steps of 2 and in one row; in a row of more.
     FEW_LOADS = 7
     WIDE_LOADS = 5
@@ -674,7 +677,7 @@ cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all."""
     cdef Py_ssize_t pitches = 0, least = ALIGNED_BLOCKS
-    cdef bint few
+    cdef bint few, alike = False
     cdef int i
     if (
         VECTOR_BYTES == 64 and min(job.down.taps, job.across.taps) > 1 and job.down.taps * job.across.taps <= ALIGNED_PRODUCTS
@@ -683,10 +686,13 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         # By steps of 2 there is less to compute for what is loaded.
         least = ALIGNED_LINES // job.across.step
     elif (
-        VECTOR_BYTES == 64 and problem.element == FLOAT32 and min(job.down.taps, job.across.taps) == 1 < max(job.down.taps, job.across.taps)
-        and max(job.down.step, job.across.step) == 1 and job.across.outputs > WIDE_TILE
+        VECTOR_BYTES == 64 and problem.element == FLOAT32 and min(job.down.taps, job.across.taps) == 1 and job.across.outputs > WIDE_TILE
+        and (max(job.down.step, job.across.step) == 1 or max(job.down.taps, job.across.taps) == 1)
     ):
         least = ALIGNED_ROWS
+    elif VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.across.outputs > WIDE_TILE and job.channels < ALIGNED_BLOCKS * job.lanes:
+        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIKE_BLOCKS
+        alike = True
     if VECTOR_BYTES == 32:
         # The first block and the last one would be calls of their own.
         if job.pixel:
@@ -699,5 +705,8 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         few = (
             job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
         ) or (job.across.step == 1 and job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS))
-        return (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
+        return (
+            (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
+            + (ALIGNS_ALIKE if alike else 0)
+        )
     return ALIGNS_INPUT if job.across.step > 1 else ALIGNS_OUTPUT

@@ -113,6 +113,8 @@ cdef enum:
     ALIGNS_OUTPUT
     # Added to these: what Problem.agrees tells makes a difference.
     ALIGNS_BOTH = 4
+    # Added to them: only where both say the same.
+    ALIGNS_ALIKE = 8
 
 
 # What one instruction set offers for one element type, that of input and output.
