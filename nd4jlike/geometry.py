@@ -49,8 +49,9 @@ WINOGRAD_FILTERS = ((5, 5), (7, 7))
 LARGEST = 2**30 - 1
 
 CACHE_LINE = 64
-# Rows of a filter from which on an odd number of lines is worth an eighth of room anywhere.
+# Rows of a filter from which on an odd number of lines is worth an eighth of room anywhere; and a quarter in a second-level cache.
 TALL = 5
+TALLER = 9
 
 
 class Walk(NamedTuple):
@@ -253,7 +254,8 @@ def pixel_pitch(pixels: int, channels: int, itemsize: int, second_level: int, ki
     if (nbytes < CACHE_LINE and 3 * pitch > 4 * nbytes) or (16 * pitch > 17 * nbytes and size > second_level // 2) or (nbytes == 24 and channels in (3, 24)):
         return channels
     # Blocks of channels of neighbouring pixels are read one after another: at an even number of lines all even ones or all odd ones, which caches give slower.
-    least = 4 if kind in "iu" or size <= second_level // 4 else 8 if rows >= TALL or apart > 1 or size <= second_level // 2 else 16
+    near = size <= (second_level if rows >= TALLER and itemsize > 2 else second_level // 4)
+    least = 4 if kind in "iu" or near else 8 if rows >= TALL or apart > 1 or size <= second_level // 2 else 16
     if pitch >= least * CACHE_LINE and pitch // CACHE_LINE % 2 == 0:
         pitch += CACHE_LINE
     return pitch // itemsize

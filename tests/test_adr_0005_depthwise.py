@@ -1116,6 +1116,18 @@ def test_d11_pixels_of_many_rows_and_of_dilated_filters_have_an_odd_number_of_li
             assert plan.input_descriptor((1, size, 64, channels)).strides[2] == pitch
 
 
+def test_d11_pixels_of_nine_rows_have_an_odd_number_of_lines():
+    """D11: of float32 and float64 by filters of nine rows and more in arrays of up to all of it."""
+    fits = cpu.caches()[0] // (256 * 64)
+    for dtype, kernel, height, pitch in (
+        ("float32", (9, 9), fits, 320), ("float32", (9, 1), fits, 320), ("float32", (8, 9), fits, 256), ("float32", (9, 9), fits + 1, 256),
+        ("float64", (9, 9), fits, 320), ("float16", (9, 9), fits, 256),
+    ):  # fmt: skip
+        channels, item = 256 // np.dtype(dtype).itemsize, np.dtype(dtype).itemsize
+        plan = nd.DepthwiseConv2d(np.ones((*kernel, channels, 1), dtype))
+        assert plan.input_descriptor((1, height, 64, channels)).strides[2] * item == pitch
+
+
 def test_d12_output_descriptor():
     """D12: `output_descriptor` has channels fastest and pixels as in D11; paddings that are asked for are taken as they are."""
     plan = nd.DepthwiseConv2d(np.ones((3, 3, 17, 1), np.float32), stride=2)
