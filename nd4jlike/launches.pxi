@@ -88,7 +88,10 @@ cdef class _Launch:
         found = <int> (-<Py_ssize_t> (x if self.aligns & ALIGNS_INPUT else y) & last) // self.itemsize
         if (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0:
             return -found if self.aligns & ALIGNS_BOTH else found
-        return 0 if self.aligns & ALIGNS_ALIKE else found
+        if self.aligns & ALIGNS_ALIKE:
+            # Of `x` whole vectors stay within lines; of `out`, which masks cut, they need not.
+            return -found if self.aligns & ALIGNS_INPUT else 0
+        return found
 
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)

@@ -759,27 +759,29 @@ def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
 
 
 @every_isa
-@pytest.mark.parametrize(("kernel", "stride", "channels", "width", "dtype", "aligned"), [
-    (5, 3, 48, 24, "float32", True), (9, 2, 70, 40, "float32", True), (3, 3, 48, 26, "float32", True), (5, 1, 96, 8, "float32", True),
-    (4, 1, 100, 9, "float32", True), (9, 1, 96, 20, "float32", True), (5, 3, 32, 24, "float32", False), (5, 2, 48, 14, "float32", False),
-    (5, 1, 80, 9, "float32", False), (5, 1, 96, 7, "float32", False), (5, 3, 48, 24, "float16", False)])  # fmt: skip
-def test_d7_where_both_addresses_say_the_same(isa, kernel, stride, channels, width, dtype, aligned):
-    """D7: where both addresses say the same, of other float32 there six, by steps along both three."""
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("kernel", "stride", "channels", "width", "dtype", "alike", "apart"), [
+    (5, 3, 48, 24, "float32", True, True), (9, 2, 70, 40, "float32", True, True), (3, 3, 48, 26, "float32", True, True), (4, 3, 90, 30, "float32", True, True),
+    (9, 1, 96, 20, "float32", True, True), (7, 1, 101, 17, "float32", True, True), (5, 1, 96, 8, "float32", True, False),
+    (4, 1, 100, 9, "float32", True, False), (5, 3, 32, 24, "float32", False, False), (5, 2, 48, 14, "float32", False, False),
+    (5, 1, 80, 9, "float32", False, False), (5, 1, 96, 7, "float32", False, False), (5, 3, 48, 24, "float16", False, False)])  # fmt: skip
+def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, width, dtype, alike, apart):
+    """D7: of other float32 there six, by steps along both three, where both addresses say the same or that of `x` decides."""
     weights, pitch = random((kernel, kernel, channels, 1), 2).astype(dtype), -(-channels // 16) * 16
     plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
-    leads, apart = set(), set()
+    leads, others = set(), set()
     for skip in (0, 4, 12):
         values = random((1, 5, width, channels), skip).astype(dtype)
-        out = np.zeros((1, -(-5 // stride), -(-width // stride), channels), dtype)
+        out = np.full((1, -(-5 // stride), -(-width // stride), channels), 7, dtype)
         want = np.asarray(plan(values)).copy()
-        for found, other in ((leads, skip), (apart, skip + 3)):
-            result = at_address(out, pitch, other, "start")
-            plan(at_address(values, pitch, skip, "start"), result)
+        for found, other in ((leads, skip), (others, skip + 3)):
+            result = at_address(out, pitch, other, side)
+            plan(at_address(values, pitch, skip, side), result)
             assert result.tobytes() == want.tobytes()
             found.add(lead_in(plan.explain()))
     # Eight shorter vectors have another rule.
-    if LANES.get(isa, 16) == 16:
-        assert (len(leads) > 1, len(apart) > 1) == (aligned, False)
+    if LANES.get(isa, 16) == 16 and side == "start":
+        assert (len(leads) > 1, len(others) > 1) == (alike, apart)
 
 
 @every_isa

@@ -108,7 +108,7 @@ cdef enum:
     ALIGNED_PRODUCTS = 9
     # The same of filters of one row or column, without a step, and of one tap.
     ALIGNED_ROWS = 3
-    # The same of other filters where inputs and outputs begin alike, so that a pixel's ends are whole vectors, too: all, and by steps.
+    # The same of other filters where a pixel's ends are whole vectors of inputs, too: all, and by steps.
     ALIKE_BLOCKS = 6
     ALIKE_STEPS = 3
     # Taps up to which stores that cross lines cost more than loads that do: by steps of 2 and in one row; in a row of more.

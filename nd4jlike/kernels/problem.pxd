@@ -113,7 +113,7 @@ cdef enum:
     ALIGNS_OUTPUT
     # Added to these: what Problem.agrees tells makes a difference.
     ALIGNS_BOTH = 4
-    # Added to them: only where both say the same.
+    # Added to them: by the address of `out` only where both say the same, by that of `x` as if both did.
     ALIGNS_ALIKE = 8
 
 
