@@ -278,7 +278,8 @@ def test_d14_dilated_filters_of_few_columns_far_away(isa):
     """D14: beyond the second-level cache with vectors of 64 bytes half, 2 or 3, with those of 32 where a phase has fewer than 4 rows of outputs."""
     height, found = 40, set()
     for width, dilation in ((30, (18, 15)), (30, (18, 14)), (30, (18, 12)), (30, (18, 11)), (30, (10, 15)), (30, (11, 15)), (16, (20, 8))):
-        channels = 16 * (2 + SECOND_LEVEL // (8 * height * width * 16))
+        # Pixels of more than 512 bytes: D15 has shorter ones.
+        channels = max(144, 16 * (2 + SECOND_LEVEL // (8 * height * width * 16)))
         values, weights = random((1, height, width, channels), 1), random((3, 3, channels, 1), 2)
         plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
         assert_close(plan(values), values, weights, None, **steps_of((height, width), (3, 3), (1, 1), dilation))
@@ -676,6 +677,14 @@ def test_d7_the_same_bits_at_every_address(isa, side, dtype):
     assert (len(leads) > 1) == (LANES.get(isa, 16) > (8 if dtype == "float64" else 4))
 
 
+def differing(size, outputs, options, count, amd):
+    """Tell what `explain` says on such a machine where `x` and `out` lie differently, 4 and 9 elements beyond a line."""
+    with ways(count, amd):
+        plan = nd.DepthwiseConv2d(**options)
+        plan(at_address(random((1, *size, 144), 1), 144, 4, "start"), at_address(np.zeros((1, *outputs, 144), np.float32), 144, 9, "start"))
+        return plan.explain()
+
+
 def lead_in(text):
     """Channels before the first whole vector, as `explain` has them; empty where there are none."""
     return text.partition("vectors from ")[2].split(" ")[0]
@@ -698,20 +707,21 @@ def test_d7_explain_looks_at_the_address(isa):
 @pytest.mark.parametrize(("kernel", "of_out"), [((1, 3), True), ((2, 3), True), ((1, 7), True), ((3, 3), False), ((2, 5), False)])
 def test_d7_few_taps_by_steps_of_2(isa, kernel, of_out):
     """D7: that of `x` where the step is 2 or more (with vectors of 64 bytes not by tiles of up to 7 taps and steps of 2)."""
-    plan = nd.DepthwiseConv2d(random((*kernel, 144, 1), 2), stride=(1, 2), isa=isa)
-    plan(at_address(random((1, 5, 9, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 5, 5, 144), np.float32), 144, 9, "start"))
     lanes = LANES.get(isa, 16)
-    assert lead_in(plan.explain()) == ("" if lanes == 4 else str(-(9 if of_out and lanes == 16 else 4) % lanes))
+    for count, amd in MACHINES:
+        text = differing((5, 9), (5, 5), {"weights": random((*kernel, 144, 1), 2), "stride": (1, 2), "isa": isa}, count, amd)
+        assert lead_in(text) == ("" if lanes == 4 else str(-(9 if of_out and lanes == 16 and not (count == 8 or amd) else 4) % lanes))
 
 
 @every_isa
 @pytest.mark.parametrize(("dilation", "of_out"), [(1, True), (2, True), (5, False)])
 def test_d7_rows_of_outputs(isa, dilation, of_out):
     """D7: where the address of `out` says, or that of `x` where outputs are computed as D15 has it (with vectors of 64 bytes)."""
-    plan = nd.DepthwiseConv2d(random((3, 3, 144, 1), 2), dilation=dilation, isa=isa)
-    plan(at_address(random((1, 9, 12, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 9, 12, 144), np.float32), 144, 9, "start"))
     lanes = LANES.get(isa, 16)
-    assert lead_in(plan.explain()) == ("" if lanes == 4 or (lanes == 8 and not of_out) else str(-(9 if of_out else 4) % lanes))
+    for count, amd in MACHINES:
+        text = differing((9, 12), (9, 12), {"weights": random((3, 3, 144, 1), 2), "dilation": dilation, "isa": isa}, count, amd)
+        out = of_out and (lanes == 8 or not (count == 8 or amd))
+        assert lead_in(text) == ("" if lanes == 4 or (lanes == 8 and not of_out) else str(-(9 if out else 4) % lanes))
 
 
 @every_isa
@@ -719,11 +729,11 @@ def test_d7_rows_of_outputs(isa, dilation, of_out):
     ("kernel", "of_out"), [((5, 5), True), ((4, 4), True), ((1, 7), True), ((9, 1), True), ((2, 7), False), ((7, 7), False), ((1, 9), False)]
 )
 def test_d7_wide_filters(isa, kernel, of_out):
-    """D7: or with vectors of 64 bytes where the width is above 5, of one row above 7."""
-    plan = nd.DepthwiseConv2d(random((*kernel, 144, 1), 2), isa=isa)
-    plan(at_address(random((1, 9, 14, 144), 1), 144, 4, "start"), at_address(np.zeros((1, 9, 14, 144), np.float32), 144, 9, "start"))
+    """D7: or with vectors of 64 bytes where the width is above 5, of one row above 7, (..) or the first-level cache has 8 ways or fewer, or is AMD's."""
     lanes = LANES.get(isa, 16)
-    assert lead_in(plan.explain()) == ("" if lanes == 4 else str(-(9 if of_out or lanes == 8 else 4) % lanes))
+    for count, amd in MACHINES:
+        text = differing((9, 14), (9, 14), {"weights": random((*kernel, 144, 1), 2), "isa": isa}, count, amd)
+        assert lead_in(text) == ("" if lanes == 4 else str(-(9 if lanes == 8 or (of_out and not (count == 8 or amd)) else 4) % lanes))
 
 
 @every_isa
@@ -768,20 +778,22 @@ def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
 def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, width, dtype, alike, apart):
     """D7: of other float32 there six, by steps along both three, where both addresses say the same or that of `x` decides."""
     weights, pitch = random((kernel, kernel, channels, 1), 2).astype(dtype), -(-channels // 16) * 16
-    plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
-    leads, others = set(), set()
-    for skip in (0, 4, 12):
-        values = random((1, 5, width, channels), skip).astype(dtype)
-        out = np.full((1, -(-5 // stride), -(-width // stride), channels), 7, dtype)
-        want = np.asarray(plan(values)).copy()
-        for found, other in ((leads, skip), (others, skip + 3)):
-            result = at_address(out, pitch, other, side)
-            plan(at_address(values, pitch, skip, side), result)
-            assert result.tobytes() == want.tobytes()
-            found.add(lead_in(plan.explain()))
-    # Eight shorter vectors have another rule.
-    if LANES.get(isa, 16) == 16 and side == "start":
-        assert (len(leads) > 1, len(others) > 1) == (alike, apart)
+    for count, amd in MACHINES:
+        leads, others = set(), set()
+        with ways(count, amd):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
+            for skip in (0, 4, 12):
+                values = random((1, 5, width, channels), skip).astype(dtype)
+                out = np.full((1, -(-5 // stride), -(-width // stride), channels), 7, dtype)
+                want = np.asarray(plan(values)).copy()
+                for found, other in ((leads, skip), (others, skip + 3)):
+                    result = at_address(out, pitch, other, side)
+                    plan(at_address(values, pitch, skip, side), result)
+                    assert result.tobytes() == want.tobytes()
+                    found.add(lead_in(plan.explain()))
+        # Eight shorter vectors have another rule. Where caches are crowded the address of `x` decides for all.
+        if LANES.get(isa, 16) == 16 and side == "start":
+            assert (len(leads) > 1, len(others) > 1) == (alike, apart or (alike and (count == 8 or amd)))
 
 
 @every_isa
@@ -789,11 +801,13 @@ def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, 
 def test_d7_one_tap_by_any_step(isa, skip):
     """D7: of one tap by any step, three."""
     values, weights = random((1, 6, 24, 48), 3), random((1, 1, 48, 1), 2)
-    plan = nd.DepthwiseConv2d(weights, stride=3, isa=isa)
-    out = at_address(np.zeros((1, 2, 8, 48), np.float32), 48, skip + 5, "start")
-    plan(at_address(values, 48, skip, "start"), out)
-    assert_close(out, values, weights, None, **steps_of((6, 24), (1, 1), (3, 3), (1, 1)))
-    assert (lead_in(plan.explain()) != "") == (LANES.get(isa, 16) == 16 and (skip + 5) % 16 > 0)
+    for count, amd in MACHINES:
+        with ways(count, amd):
+            plan = nd.DepthwiseConv2d(weights, stride=3, isa=isa)
+            out = at_address(np.zeros((1, 2, 8, 48), np.float32), 48, skip + 5, "start")
+            plan(at_address(values, 48, skip, "start"), out)
+            assert_close(out, values, weights, None, **steps_of((6, 24), (1, 1), (3, 3), (1, 1)))
+            assert (lead_in(plan.explain()) != "") == (LANES.get(isa, 16) == 16 and ((count != 8 and not amd) or skip > 0))
 
 
 @every_isa
@@ -877,7 +891,12 @@ def test_d8_the_same_bits_wherever_images_lie(isa, channels, kernel, stride, dty
 )
 def test_d8_the_same_bits_beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, count, amd):
     """D8: beyond the second-level cache (more than half of it). The bits do not depend on it."""
-    split = isa != "baseline" and width >= 28 * stride and (isa == "avx2" or count == 12 or width >= 56)
+    split = (
+        isa != "baseline"
+        and width >= 28 * stride
+        and (not amd or stride > 1 or (dilation > 1 and isa == "avx2"))
+        and (isa == "avx2" or count == 12 or width >= 56)
+    )
     with ways(count, amd):
         beyond_the_second_level_cache(isa, side, channels, width, stride, dilation, split)
 
@@ -917,7 +936,7 @@ def test_d8_the_same_bits_of_dilated_filters(isa, channels, width, dilation, pad
         got = np.asarray(plan(values))
         assert "in caches" not in plan.explain()
         if count == 12:
-            by_pixels = dilation == 17 and isa.startswith("avx512")
+            by_pixels = dilation == 17 and (isa.startswith("avx512") or (isa == "avx2" and height < 4 * 17))
             assert one_by_one(plan, (3, 3), isa) == by_pixels
             assert ("4 rows and 2 columns" in plan.explain()) == (isa != "baseline" and not by_pixels)
     # Few enough for half a second-level cache of any size.
@@ -1024,7 +1043,7 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 few = (count == 8 or amd) and scratch and dilation == 1 and min(kernel) > 1
                 two = pitch == 512
                 wide = LANES.get(isa, 16) == 16
-                by_rows = few and wide and kernel == (3, 3) and size[1] > 6 * stride and (stride == 2 or not two or (amd and size[1] > 13))
+                by_rows = few and wide and kernel == (3, 3) and size[1] > 6 * stride and (stride == 2 or not two)
                 by_rows = by_rows and (amd or not wastes_columns(-(-size[1] // stride), stride))
                 by_output = few and (two or amd or wide) and stride == 2 and not by_rows
                 copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
@@ -1061,9 +1080,29 @@ def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
             got.append(np.asarray(plan(values)))
             assert_close(got[-1], values, weights, bias, **steps)
             by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and down == across <= 2 and outputs >= 7
-            by_rows = by_rows and sets <= (2 if across == 2 or (amd and outputs >= 14) else 1) and (amd or not wastes_columns(math.ceil(outputs), across))
+            by_rows = by_rows and sets <= (2 if across == 2 else 1) and (amd or not wastes_columns(math.ceil(outputs), across))
             assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
+
+
+@every_isa
+@pytest.mark.parametrize(
+    ("width", "channels", "dilation"), [(14, 512, 1), (14, 256, 2), (14, 256, 1), (28, 80, 1), (27, 80, 1), (28, 512, 1), (7, 512, 1), (14, 512, 2)]
+)
+def test_d10_narrow_tiles_over_two_sets(isa, width, channels, dilation):
+    """D10: over two with a step of 2; else by tiles, of 4 columns in AMD's caches of 12 ways, as for 28 columns. The bits do not depend on it."""
+    values, weights = random((1, 9, width * dilation, channels), 1), random((3, 3, channels, 1), 2)
+    got = []
+    for count, amd in MACHINES:
+        with ways(count, amd):
+            plan = nd.DepthwiseConv2d(weights, dilation=dilation, padding=dilation, isa=isa)
+            got.append(plan(values).tobytes())
+            text = plan.explain()
+            assert "row of inputs by row of inputs" not in text or (channels * dilation == 1024 and LANES.get(isa, 16) == 16)
+            if "tiles of" in text and LANES.get(isa, 16) == 16 and not (width < 14 and channels == 512):
+                narrow = width >= 28 or (channels * dilation == 512 and amd and width >= 14) if amd else width > 28
+                assert ("and 4 columns" in text) == narrow, text
+    assert got[0] == got[1] == got[2]
 
 
 @every_isa

@@ -35,7 +35,7 @@ cdef extern from "variants.h" nogil:
         const vf32 *limits
         int above, below
         Py_ssize_t next_x, next_y
-        int new_rows, new_columns, next_rows, next_columns
+        int new_rows, new_columns, next_rows, next_columns, touches
         const vi32 *picked
         const Running *running
         Py_ssize_t begins[3]
@@ -126,6 +126,7 @@ cdef enum:
     TOGETHER_FEW = 100
     # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's, or rows stay.
     PARTED_BYTES = 640
+    PARTED_LARGE_BYTES = 832
     PARTED_SPLIT_BYTES = 1024
     # Weights that one output after another finds there.
     ALONE_BYTES = 10 << 10
@@ -182,6 +183,8 @@ cdef struct Rows:
     # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
     # all tiles comes before the next part.
     bint tall, split, image, fetches, parted
+    # Whether tiles touch what the next block of channels reads, in streams that prefetchers do not follow.
+    bint touches
     # Whether those parts are so small that rows of tiles share inputs in the first-level cache.
     bint rows_stay
     # Whether there are tiles for the last SPLIT_TILE columns, and of no more rows than others, for rows of fewer outputs than a tile's.
@@ -243,6 +246,14 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
     return divide_up(outputs, WIDE_TILE) * (WIDE_TILE + 1) < narrow
 
 
+cdef bint narrow_pays(const Line *line, const Problem *problem) noexcept nogil:
+    """Whether 3x3 takes tiles of 4 columns where those of 7 fit as well: AMD's first-level cache of 12 ways has no room for 9 columns of inputs that share two
+    sets, nor for those of rows of 28."""
+    cdef Py_ssize_t outputs = line.outputs // line.phases
+    return problem.roomy and problem.element == FLOAT32 and line.taps == 3 and line.step == 1 and (
+        outputs >= LARGE or (0 < problem.sets <= 2 * lowest_bit(line.dilation) and outputs >= 2 * WIDE_TILE))
+
+
 cdef bint is_image(const Line *line) noexcept nogil:
     return line.outputs == WIDE_TILE and line.extent == WIDE_TILE and line.pad == line.taps // 2 and line.stride == 1 and line.dilation == 1
 
@@ -294,8 +305,7 @@ cdef bint wastes_columns(const Line *line) noexcept nogil:
 
 cdef bint runs_sums(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that tiles find nothing there that they share, nor what is fetched
-    ahead for the next block, and each input is better loaded once: those of a phase into one set, or two where there is a step, or more ways and two tiles in
-    a row."""
+    ahead for the next block, and each input is better loaded once: those of a phase into one set, or two where there is a step."""
     cdef Line down, across
     cdef Py_ssize_t sets
     if VECTOR_BYTES < 64 or problem.sets == 0 or is_far(problem):
@@ -305,7 +315,7 @@ cdef bint runs_sums(const Problem *problem) noexcept nogil:
     sets = max(1, problem.sets // lowest_bit(across.dilation))
     return (
         problem.element == FLOAT32 and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
-        and sets <= (2 if across.step > 1 or (problem.roomy and across.outputs >= 2 * WIDE_TILE * across.phases) else 1)
+        and sets <= (2 if across.step > 1 else 1)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES
         and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES
         and running_tiles[across.taps][across.step] != NULL and across.outputs >= WIDE_TILE * across.phases and is_centred(&down) and is_centred(&across)
@@ -493,8 +503,8 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
         if job.across.x and job.down.x % (problem.sets * lowest_bit(job.across.x)):
             run = SPLIT_BYTES // 2
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
-    if VECTOR_BYTES == 64 and problem.stride_width == 1 and job.down.taps > 1 and problem.sets > 0 and (
-        problem.sets <= 2 if problem.roomy else problem.sets <= 4 or job.across.outputs < 2 * LARGE
+    if problem.stride_width == 1 and job.down.taps > 1 and (
+        problem.roomy or (VECTOR_BYTES == 64 and problem.sets > 0 and (problem.sets <= 4 or job.across.outputs < 2 * LARGE))
     ):
         return False
     return (
@@ -564,7 +574,8 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = (
-        not (job.spread or job.swapped or job.general or crowded or job.split or job.line != NULL) and wide_pays(&job.across)
+        not (job.spread or job.swapped or job.general or crowded or job.split or job.line != NULL)
+        and wide_pays(&job.across) and not narrow_pays(&job.across, problem)
         and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
     )
     job.pixel = pixels_pay(job, problem)
@@ -613,6 +624,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or job.swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
     )
+    job.touches = problem.roomy and job.across.x >= 2 * LINE_BYTES and not (problem.x_block or job.fetches)
     job.pairs = NULL
     if VECTOR_BYTES == 64:
         if pairs_pay(job, problem):
@@ -642,7 +654,8 @@ cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
     )
     parts = problem.distance == BEYOND_SECOND_LEVEL and (
         problem.roomy or job.rows_stay or (job.small and job.across.x > PARTED_SPLIT_BYTES)
-    ) and job.across.x >= (PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_BYTES)
+    ) and job.across.x >= (
+        PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_LARGE_BYTES if job.across.outputs >= LARGE * job.across.phases else PARTED_BYTES)
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (

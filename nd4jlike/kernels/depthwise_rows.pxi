@@ -382,6 +382,7 @@ cdef void run_image(
     tile.taps, tile.stride = <int> across.taps, <int> (0 if job.pixel else across.step)
     tile.limits = limits
     tile.new_rows = tile.next_rows = 0
+    tile.touches = job.touches
     tile.eight = NULL
     tile.eight_bytes, tile.eight_block = (job.channels - EIGHT) * job.itemsize, job.blocks
     if job.fetches:

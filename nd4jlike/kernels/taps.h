@@ -70,6 +70,8 @@ struct Tile {
     /* What the next place along a row adds and is to be fetched before: bytes to its inputs and its outputs, rows and columns; 0 rows: nothing. */
     ptrdiff_t next_x, next_y;
     int new_rows, new_columns, next_rows, next_columns;
+    /* Whether whole tiles that can touch the inputs of the next block, one vector on. */
+    int touches;
     /* Of planes that are pixels, with a stride: the inputs of the lanes in two vectors. */
     const vi32 *picked;
     /* Of a running tile. */
@@ -320,7 +322,7 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
  * `below`: no loops, each weight loaded once. */
 WORD void whole_tile(
     const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
-    const int rows, const int high, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
+    const int touching, const int rows, const int high, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
     /* Without a stride columns are side by side, while taps are dilated: input `column` is that of a tap for an output, which share none. */
     const int beside = stride == 0;
@@ -345,6 +347,8 @@ WORD void whole_tile(
             if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, taps, last)) && (outside >> column & 1))
                 continue;
             vf32 value = load_cell(cell, index, sources, spread, element);
+            if (touching)
+                __builtin_prefetch(cell + VECTOR_BYTES, 0, 3);
 #pragma GCC unroll 32
             for (int output = 0; output < rows * columns; output++) {
                 const int down = row - output / columns * down_step;

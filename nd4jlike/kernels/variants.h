@@ -18,6 +18,9 @@
      && !TALL_TILES(taps, stride, element))
 #define TALL_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 1 && element != FLOAT64)
 #define JOINING_TILES(taps, stride, element) (VECTOR_BYTES == 64 && (taps) == 3 && stride == 2 && element == FLOAT32)
+/* Which may touch the inputs of the next block with those of this one; another variant each. */
+#define TOUCHING_TILES(taps, stride, columns, element) \
+    (VECTOR_BYTES == 64 && ((taps) == 3 || (taps) == 5) && stride == 2 && columns == WIDE_TILE && element == FLOAT32)
 #define SPLIT_TILES(taps, columns, element) (WHOLE_TILES(taps, element) && (taps) == 3 && columns == NARROW_TILE)
 /* Whether float64 has tiles; of 5 and 7 taps wide ones only, at step 1. */
 #define DOUBLES (VECTOR_BYTES == 64)
@@ -46,8 +49,10 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
         do { \
             if (tile->new_rows && !FETCHED_BEFORE(count)) \
                 fetch_next(tile, x, y); \
-            if (rows) \
-                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, rows, high, spread, taps, stride, columns, where, element); \
+            if ((rows) && TOUCHING_TILES(taps, stride, columns, element) && tile->touches) \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, 1, rows, high, spread, taps, stride, columns, where, element); \
+            else if (rows) \
+                whole_tile(tile, outside, tile->above, tile->below, block, x, y, lanes, NULL, 0, rows, high, spread, taps, stride, columns, where, element); \
             else \
                 one_tile(tile, outside, block, x, y, lanes, spread, taps, stride, columns, where, element); \
             block += tile->block_vectors; \
@@ -70,7 +75,7 @@ enum { JOINED_BLOCKS = 6 };
         } \
         do { \
             joint.last = count == 1; \
-            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, rows, taps, 0, taps, stride, columns, where, FLOAT32); \
+            whole_tile(tile, tile->outside, tile->above, tile->below, block, x, y, lanes, &joint, 0, rows, taps, 0, taps, stride, columns, where, FLOAT32); \
             joint.first = 0; \
             block += tile->block_vectors; \
             x += tile->x_block; \
@@ -89,7 +94,7 @@ enum { JOINED_BLOCKS = 6 };
             _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
             { \
                 const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
-                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, rows, taps, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, 0, rows, taps, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
                 from += 2 * tile->x_row; \
                 to += 2 * tile->y_row; \
                 __asm__("" : "+r"(from), "+r"(to)); \
@@ -193,14 +198,15 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
         SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
-        JOINING_TILES(taps, stride, element) ? NAME_OF(joining, taps, stride, columns, element) \
-            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3, whole, whole_edges, taps, stride, columns, element) \
+        JOINING_TILES(taps, stride, element) ? CHOSEN(columns != WIDE_TILE, joining, joining_edges, taps, stride, columns, element) \
+            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3 && columns != WIDE_TILE, whole, whole_edges, taps, stride, columns, element) \
             : IF_CHOSEN(WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
             : IF_CHOSEN( \
                 WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), \
                 whole_edges, taps, stride, columns, element), \
-        IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
+        columns == WIDE_TILE && element != FLOAT32 ? IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element) \
+            : IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
