@@ -1054,6 +1054,54 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
         assert got[0] == got[1] == got[2]
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "channels", "walked"),
+    [
+        ((14, 14), 1, "same", 48, True), ((14, 14), 2, "same", 100, True), ((15, 13), 2, ((1, 0), (1, 1)), 33, True), ((5, 14), 1, ((0, 1), (1, 1)), 64, True),
+        ((4, 21), 1, ((1, 0), (1, 1)), 65, True), ((9, 27), 2, "same", 112, True), ((8, 29), 2, "valid", 40, True), ((3, 28), 2, ((1, 1), (0, 1)), 36, True),
+        ((14, 14), 1, "same", 128, False), ((14, 14), 1, "same", 16, False), ((33, 14), 1, "same", 48, False), ((14, 14), (2, 1), "same", 48, False),
+        ((9, 12), 1, "same", 48, False), ((7, 7), 1, "same", 48, False), ((14, 14), 1, ((2, 1), (1, 1)), 48, False),
+    ],
+)  # fmt: skip
+def test_d17_one_block_of_an_image_after_another(isa, side, size, stride, padding, channels, walked):
+    """D17: all rows of it before the next block, 2 at a time: where the sets that the pixels share have room for all of them. The bits do not depend on it."""
+    values, weights, bias = random((2, *size, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
+    got = []
+    for (count, amd), distance in product(MACHINES, (0, 1, 2)):
+        with ways(count, amd, distance):
+            for threads in (1, 2):
+                plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=padding, activation="relu6", isa=isa, threads=threads)
+                want = np.asarray(plan(values))
+                out = guarded_array(np.full(want.shape, 7, np.float32), side)
+                plan(guarded_array(values, side), out)
+                got += [want.tobytes(), out.tobytes()]
+            said = "all of one block before the next" in plan.explain()
+            assert said == (walked and amd and LANES.get(isa, 16) == 16), plan.explain()
+    assert len(set(got)) == 1
+    # What is outside is left out, not multiplied.
+    weights[0, 0] = np.inf
+    with ways(12, True):
+        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, padding=padding, isa=isa))).any()
+
+
+@every_isa
+@pytest.mark.parametrize("skip", [0, 4, 12])
+def test_d17_where_vectors_begin_with_lines(isa, skip):
+    """D17: The bits do not depend on it, nor on the address (D7)."""
+    values, weights, bias = random((1, 14, 14, 240), 1), random((3, 3, 240, 1), 2), random(240, 3)
+    with ways(12, True):
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa)
+        x = nd.NdArray(plan.input_descriptor(values.shape))
+        x[...] = values
+        want = plan(x).tobytes()
+        out = at_address(np.full(values.shape, 7, np.float32), 240, skip + 3, "start")
+        plan(at_address(values, 240, skip, "start"), out)
+        assert ("all of one block before the next" in plan.explain()) == (LANES.get(isa, 16) == 16)
+    assert out.tobytes() == want
+
+
 def within_page(values, at, pitch):
     """Copy `values` to memory that is NaN elsewhere, `at` bytes beyond a page, pixels `pitch` elements apart; and all of it."""
     _, height, width, _ = values.shape

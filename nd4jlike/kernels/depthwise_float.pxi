@@ -23,6 +23,12 @@ cdef extern from "variants.h" nogil:
         unsigned int present, begins, ends
         Py_ssize_t held[8]
         Py_ssize_t y[8]
+    const int WALK_PLACES
+    ctypedef struct Walk:
+        Py_ssize_t x[4]
+        Py_ssize_t y[4]
+        unsigned long long outside[4]
+        int places, rows, extent, above
     ctypedef struct Tile
     ctypedef void (*OneTile)(const Tile *tile, const vf32 *block, const char *x, char *y, Py_ssize_t lanes, Py_ssize_t count) noexcept nogil
     ctypedef struct Tile:
@@ -38,6 +44,7 @@ cdef extern from "variants.h" nogil:
         int new_rows, new_columns, next_rows, next_columns, touches
         const vi32 *picked
         const Running *running
+        const Walk *walk
         Py_ssize_t begins[3]
         Py_ssize_t ends[3]
         OneTile eight
@@ -70,6 +77,7 @@ cdef extern from "variants.h" nogil:
     const OneTile eight_tiles[3][2]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3]
+    const OneTile walking_tiles[8][3]
     const int WINOGRAD_ROWS
     int WINOGRAD_VECTORS(Py_ssize_t taps)
     const OneTile winograd_tiles[8]
@@ -94,6 +102,8 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
+    # Of a first-level cache that is `roomy`.
+    ROOMY_WAYS = 12
     # Pixels that are walked one by one by few taps of one row as well.
     LONG_BYTES = 1536
     # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes and more from two
@@ -148,6 +158,8 @@ cdef enum:
     # Taps of a row from which on a filter may be a long one; outputs in a row of one block of channels that come before the next block.
     LONG_TAPS = 6
     LONG_OUTPUTS = 64
+    # Inputs of a block of channels of an image that stay in a first-level cache of 48 KiB while those of the next block come there.
+    WALKED_BYTES = 28 << 10
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -195,8 +207,8 @@ cdef struct Rows:
     bint pixel, resident, single
     # Whether a filter is so long that outputs take the taps that each has inside.
     bint lengthy
-    # Rows of inputs one by one, with sums that wait; NULL: none.
-    OneTile running
+    # Rows of inputs one by one, with sums that wait, or all of a block of channels before the next block (D17); NULL: none.
+    OneTile running, walking
     # Rows of outputs in pairs, by fewer products (winograd.h); NULL: none.
     OneTile pairs
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
@@ -560,6 +572,22 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
     )
 
 
+cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogil:
+    """The tile of a whole image, where one block of channels after another stays in AMD's first-level cache of 12 ways and all pixels have room there;
+    NULL: none."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t pixels = problem.height * problem.width
+    if (
+        not job.touches or not job.wide or problem.element != FLOAT32 or job.image or job.running != NULL or job.pairs != NULL or job.ends
+        or problem.y_block or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ROOMY_WAYS < pixels or across.outputs > WALK_PLACES * WIDE_TILE
+        or down.taps != across.taps or down.step != across.step or problem.dilation_height * problem.dilation_width > 1
+        or not (is_centred(down) and is_centred(across))
+    ):
+        return NULL
+    return walking_tiles[across.taps][across.step]
+
+
 cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     """Rows and columns of a tile, and which table they are from."""
     cdef bint crowded = (
@@ -632,6 +660,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
             job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
             job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
             job.tall = job.narrows = job.halves = job.image = job.ends = False
+    job.walking = walking_pays(job, problem)
 
 
 cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:

@@ -309,6 +309,24 @@ cdef void run_lengthy(
         block += chunk
 
 
+cdef void run_walking(const Rows *job, Tile *tile, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end, all of a block of channels before the next block; the last tile of a row computes some outputs again."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t column, position
+    cdef Walk walk
+    walk.places = 0
+    walk.rows, walk.extent, walk.above = <int> (end - begin), <int> down.extent, <int> (down.pad - begin * down.stride)
+    while walk.places * WIDE_TILE < across.outputs:
+        column = min(walk.places * WIDE_TILE, across.outputs - WIDE_TILE)
+        position = column * across.stride - across.pad
+        walk.x[walk.places], walk.y[walk.places] = position * across.x, column * across.y
+        walk.outside[walk.places] = first_bits(max(0, -position)) | ~first_bits(min(across.extent - position, TILE_INPUTS))
+        walk.places += 1
+    tile.walk, tile.stored, tile.outside = &walk, WIDE_TILE, 0
+    run_tiles(tile, job.walking, blocks, 0, job.blocks, 1, WIDE_TILE, x - walk.above * down.x, y + begin * down.y)
+
+
 cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
     if VECTOR_BYTES == 64 and job.itemsize < 8:
@@ -398,6 +416,9 @@ cdef void run_image(
             return
         if job.lengthy:
             run_lengthy(job, &tile, chunk, blocks, x, y, begin, end, first, last)
+            return
+        if job.walking != NULL:
+            run_walking(job, &tile, blocks, x, y, begin, end)
             return
     if job.image and end - begin == WIDE_TILE and not waits_for_itself(tile.period, x, y):
         x -= down.pad * down.x + across.pad * across.x

@@ -31,6 +31,15 @@ typedef struct {
     ptrdiff_t held[TILE_TAPS], y[TILE_TAPS];
 } Running;
 
+/* The tiles of an image of which one block of channels comes after the other: along a row, in bytes from its first pixel, each with the columns of inputs that are
+ * outside; rows of outputs, rows of inputs, and those above them that the first output reaches. */
+enum { WALK_PLACES = 4 };
+typedef struct {
+    ptrdiff_t x[WALK_PLACES], y[WALK_PLACES];
+    unsigned long long outside[WALK_PLACES];
+    int places, rows, extent, above;
+} Walk;
+
 typedef struct Tile Tile;
 
 /* Most rows and columns of square filters whose weights stay in registers. */
@@ -74,8 +83,9 @@ struct Tile {
     int touches;
     /* Of planes that are pixels, with a stride: the inputs of the lanes in two vectors. */
     const vi32 *picked;
-    /* Of a running tile. */
+    /* Of a running tile, and of a walking one. */
     const Running *running;
+    const Walk *walk;
     /* Of a resident one: the outputs of a row that have a tap inside the image, begin to end. */
     ptrdiff_t begins[RESIDENT_TAPS], ends[RESIDENT_TAPS];
     /* The last 8 channels, where they are a block of their own: the tile that has them, NULL: none here; bytes to the first one; their block. */

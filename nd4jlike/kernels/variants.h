@@ -105,6 +105,47 @@ enum { JOINED_BLOCKS = 6 };
         } while (--count); \
     }
 
+/* An image of which one block after another stays in the first-level cache, while the inputs of the next one come there: 2 rows and WIDE_TILE columns at a time,
+ * an odd row by itself. */
+#define WALKED(rows, taps, stride) \
+    { \
+        const int below = ((rows) - 1) * (stride) + (taps) - above - extent; \
+        int place = 0; \
+        do { \
+            whole_tile( \
+                tile, walk->outside[place], above, below, block, from + walk->x[place], to + walk->y[place], lanes, NULL, 1, rows, taps, 0, taps, stride, \
+                WIDE_TILE, EDGES, FLOAT32); \
+        } while (++place < places); \
+    }
+#define WALKING_TILE(taps, stride) \
+    static void walking_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+    { \
+        const Walk *walk = tile->walk; \
+        const int places = walk->places, extent = walk->extent; \
+        do { \
+            int left = walk->rows, above = walk->above; \
+            const char *from = x; \
+            char *to = y; \
+            for (; left > 1; left -= 2, above -= 2 * (stride), from += 2 * (stride) * tile->x_row, to += 2 * tile->y_row) \
+                WALKED(2, taps, stride) \
+            if (left) \
+                WALKED(1, taps, stride) \
+            block += tile->block_vectors; \
+            x += tile->x_block; \
+            y += tile->y_block; \
+        } while (--count); \
+    }
+#if VECTOR_BYTES == 64
+WALKING_TILE(3, 1)
+WALKING_TILE(3, 2)
+#endif
+/* By taps and stride. */
+static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES] = {
+#if VECTOR_BYTES == 64
+    [3] = {[1] = walking_3_1, [2] = walking_3_2},
+#endif
+};
+
 /* Rows of inputs, by taps and stride. */
 #define RUNNING_TILE(taps, stride) \
     static void running_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
