@@ -1057,22 +1057,26 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(
-    ("size", "stride", "padding", "channels", "walked"),
+    ("size", "stride", "dilation", "padding", "channels", "walked"),
     [
-        ((14, 14), 1, "same", 48, True), ((14, 14), 2, "same", 100, True), ((15, 13), 2, ((1, 0), (1, 1)), 33, True), ((5, 14), 1, ((0, 1), (1, 1)), 64, True),
-        ((4, 21), 1, ((1, 0), (1, 1)), 65, True), ((9, 27), 2, "same", 112, True), ((8, 29), 2, "valid", 40, True), ((3, 28), 2, ((1, 1), (0, 1)), 36, True),
-        ((14, 14), 1, "same", 128, False), ((14, 14), 1, "same", 16, False), ((33, 14), 1, "same", 48, False), ((14, 14), (2, 1), "same", 48, False),
-        ((9, 12), 1, "same", 48, False), ((7, 7), 1, "same", 48, False), ((14, 14), 1, ((2, 1), (1, 1)), 48, False),
+        ((14, 14), 1, 1, "same", 48, True), ((14, 14), 2, 1, "same", 100, True), ((15, 13), 2, 1, ((1, 0), (1, 1)), 33, True),
+        ((5, 14), 1, 1, ((0, 1), (1, 1)), 64, True), ((4, 21), 1, 1, ((1, 0), (1, 1)), 65, True), ((9, 27), 2, 1, "same", 112, True),
+        ((8, 29), 2, 1, "valid", 40, True), ((3, 28), 2, 1, ((1, 1), (0, 1)), 36, True), ((28, 28), 1, 2, "same", 48, True),
+        ((15, 22), 1, (2, 3), "same", 33, True), ((19, 28), 2, 2, "same", 36, True), ((18, 42), 2, 3, "same", 36, True),
+        ((14, 14), 1, 1, "same", 128, False), ((14, 14), 1, 1, "same", 16, False), ((33, 14), 1, 1, "same", 48, False),
+        ((14, 14), (2, 1), 1, "same", 48, False), ((9, 12), 1, 1, "same", 48, False), ((7, 7), 1, 1, "same", 48, False),
+        ((14, 14), 1, 1, ((2, 1), (1, 1)), 48, False), ((28, 28), 1, 2, "same", 128, False), ((14, 26), 1, 4, "same", 48, False),
     ],
 )  # fmt: skip
-def test_d17_one_block_of_an_image_after_another(isa, side, size, stride, padding, channels, walked):
+def test_d17_one_block_of_an_image_after_another(isa, side, size, stride, dilation, padding, channels, walked):
     """D17: all rows of it before the next block, 2 at a time: where the sets that the pixels share have room for all of them. The bits do not depend on it."""
     values, weights, bias = random((2, *size, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
     got = []
     for (count, amd), distance in product(MACHINES, (0, 1, 2)):
         with ways(count, amd, distance):
             for threads in (1, 2):
-                plan = nd.DepthwiseConv2d(weights, bias, stride=stride, padding=padding, activation="relu6", isa=isa, threads=threads)
+                options = {"stride": stride, "dilation": dilation, "padding": padding, "isa": isa}
+                plan = nd.DepthwiseConv2d(weights, bias, activation="relu6", threads=threads, **options)
                 want = np.asarray(plan(values))
                 out = guarded_array(np.full(want.shape, 7, np.float32), side)
                 plan(guarded_array(values, side), out)
@@ -1083,7 +1087,7 @@ def test_d17_one_block_of_an_image_after_another(isa, side, size, stride, paddin
     # What is outside is left out, not multiplied.
     weights[0, 0] = np.inf
     with ways(12, True):
-        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, stride=stride, padding=padding, isa=isa))).any()
+        assert not np.isnan(np.asarray(nd.depthwise_conv2d(abs(values) + 1, weights, **options))).any()
 
 
 @every_isa

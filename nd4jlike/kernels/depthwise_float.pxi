@@ -573,15 +573,15 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogil:
-    """The tile of a whole image, where one block of channels after another stays in AMD's first-level cache of 12 ways and all pixels have room there;
-    NULL: none."""
+    """The tile of a whole image, or of a phase of one, where one block of channels after another stays in AMD's first-level cache of 12 ways and all pixels
+    have room there; NULL: none."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t pixels = problem.height * problem.width
+    cdef Py_ssize_t pixels = divide_up(down.extent, down.dilation) * divide_up(across.extent, across.dilation)
     if (
-        not job.touches or not job.wide or problem.element != FLOAT32 or job.image or job.running != NULL or job.pairs != NULL or job.ends
-        or problem.y_block or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ROOMY_WAYS < pixels or across.outputs > WALK_PLACES * WIDE_TILE
-        or down.taps != across.taps or down.step != across.step or problem.dilation_height * problem.dilation_width > 1
+        not job.touches or not job.wide or problem.element != FLOAT32 or job.image or job.beside or job.running != NULL or job.pairs != NULL or job.ends
+        or problem.y_block or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ROOMY_WAYS < pixels * lowest_bit(across.dilation)
+        or across.outputs > WALK_PLACES * WIDE_TILE * across.phases or down.taps != across.taps or down.step != across.step
         or not (is_centred(down) and is_centred(across))
     ):
         return NULL
