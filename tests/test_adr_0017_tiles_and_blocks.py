@@ -791,9 +791,27 @@ def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, 
                     plan(at_address(values, pitch, skip, side), result)
                     assert result.tobytes() == want.tobytes()
                     found.add(lead_in(plan.explain()))
-        # Eight shorter vectors have another rule. Where caches are crowded the address of `x` decides for all.
+        # Eight shorter vectors have another rule. Where caches are crowded the address of `x` decides for all; of 12 ways six vectors are eight.
         if LANES.get(isa, 16) == 16 and side == "start":
-            assert (len(leads) > 1, len(others) > 1) == (alike, apart or (alike and (count == 8 or amd)))
+            lined = alike and (stride > 1 or (count, amd) != (12, True))
+            assert (len(leads) > 1, len(others) > 1) == (lined, lined and (apart or count == 8 or amd))
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "stride", "channels", "apart"), [
+    ((3, 3), 1, 64, False), ((3, 3), 1, 96, True), ((1, 3), 1, 80, False), ((1, 1), 1, 48, False), ((3, 3), 2, 32, True), ((7, 7), 1, 128, True)])  # fmt: skip
+def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, stride, channels, apart):
+    """D7: With AMD's of 12 ways (..) fewer than six without a step along the row only where both addresses say the same."""
+    values, weights = random((1, 5, 20, channels), 1), random((*kernel, channels, 1), 2)
+    with ways(12, True):
+        plan = nd.DepthwiseConv2d(weights, stride=stride, padding="same", isa=isa)
+        want = np.asarray(plan(values))
+        for x_skip, skip in ((4, 4), (4, 7), (0, 9), (12, 0)):
+            out = at_address(np.full_like(want, 7), channels, skip, "start")
+            plan(at_address(values, channels, x_skip, "start"), out)
+            assert out.tobytes() == want.tobytes()
+            if LANES.get(isa, 16) == 16:
+                assert lead_in(plan.explain()) == (str(-x_skip % 16) if x_skip and (apart or x_skip == skip) else "")
 
 
 @every_isa
@@ -807,7 +825,7 @@ def test_d7_one_tap_by_any_step(isa, skip):
             out = at_address(np.zeros((1, 2, 8, 48), np.float32), 48, skip + 5, "start")
             plan(at_address(values, 48, skip, "start"), out)
             assert_close(out, values, weights, None, **steps_of((6, 24), (1, 1), (3, 3), (1, 1)))
-            assert (lead_in(plan.explain()) != "") == (LANES.get(isa, 16) == 16 and ((count != 8 and not amd) or skip > 0))
+            assert (lead_in(plan.explain()) != "") == (LANES.get(isa, 16) == 16 and not (count == 12 and amd) and (count == 12 or skip > 0))
 
 
 @every_isa

@@ -733,7 +733,7 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     ):
         least = ALIGNED_ROWS
     elif VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.across.outputs > WIDE_TILE and job.channels < ALIGNED_BLOCKS * job.lanes:
-        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIKE_BLOCKS
+        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIGNED_BLOCKS if problem.roomy else ALIKE_BLOCKS
         alike = True
     if VECTOR_BYTES == 32:
         # The first block and the last one would be calls of their own.
@@ -747,6 +747,9 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         few = (
             job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
         ) or (job.across.step == 1 and job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS))
+        if problem.roomy and problem.element == FLOAT32:
+            # Stores that cross lines cost less than vectors more, and those are a larger part of few.
+            return (ALIGNS_OUTPUT if job.across.step == 1 and job.channels < ALIKE_BLOCKS * job.lanes else ALIGNS_INPUT) + ALIGNS_BOTH + ALIGNS_ALIKE
         return (
             (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
             + (ALIGNS_ALIKE if alike else 0)
