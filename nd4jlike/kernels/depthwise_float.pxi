@@ -116,7 +116,7 @@ cdef enum:
     ALIGNED_BLOCKS = 8
     ALIGNED_LINES = 4
     ALIGNED_PRODUCTS = 9
-    # The same of filters of one row or column, without a step, and of one tap.
+    # The same of filters of one row or column, without a step, and of one tap; and of long ones in AMD's caches of 12 ways.
     ALIGNED_ROWS = 3
     # The same of other filters where a pixel's ends are whole vectors of inputs, too: all, and by steps.
     ALIKE_BLOCKS = 6
@@ -733,7 +733,9 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     ):
         least = ALIGNED_ROWS
     elif VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.across.outputs > WIDE_TILE and job.channels < ALIGNED_BLOCKS * job.lanes:
-        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIGNED_BLOCKS if problem.roomy else ALIKE_BLOCKS
+        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIKE_BLOCKS
+        if problem.roomy and least == ALIKE_BLOCKS:
+            least = ALIGNED_ROWS if job.lengthy else ALIGNED_BLOCKS
         alike = True
     if VECTOR_BYTES == 32:
         # The first block and the last one would be calls of their own.
@@ -749,7 +751,8 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         ) or (job.across.step == 1 and job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS))
         if problem.roomy and problem.element == FLOAT32:
             # Stores that cross lines cost less than vectors more, and those are a larger part of few.
-            return (ALIGNS_OUTPUT if job.across.step == 1 and job.channels < ALIKE_BLOCKS * job.lanes else ALIGNS_INPUT) + ALIGNS_BOTH + ALIGNS_ALIKE
+            few = few and job.across.step == 1 and job.channels < ALIKE_BLOCKS * job.lanes and not job.lengthy
+            return (ALIGNS_OUTPUT if few else ALIGNS_INPUT) + ALIGNS_BOTH + ALIGNS_ALIKE
         return (
             (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
             + (ALIGNS_ALIKE if alike else 0)
