@@ -799,7 +799,8 @@ def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, 
 
 @every_isa
 @pytest.mark.parametrize(("kernel", "stride", "channels", "apart"), [
-    ((3, 3), 1, 64, False), ((3, 3), 1, 96, True), ((1, 3), 1, 80, False), ((1, 1), 1, 48, False), ((3, 3), 2, 32, True), ((7, 7), 1, 128, True), ((9, 9), 1, 48, True), ((1, 13), 1, 48, True)])  # fmt: skip
+    ((3, 3), 1, 64, False), ((3, 3), 1, 96, True), ((1, 3), 1, 80, False), ((1, 1), 1, 48, False), ((3, 3), 2, 32, True), ((7, 7), 1, 128, True),
+    ((9, 9), 1, 48, True), ((1, 13), 1, 48, True)])  # fmt: skip
 def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, stride, channels, apart):
     """D7: With AMD's of 12 ways (..) fewer than six without a step along the row only where both addresses say the same."""
     values, weights = random((1, 5, 20, channels), 1), random((*kernel, channels, 1), 2)
