@@ -290,6 +290,26 @@ def test_d14_dilated_filters_of_few_columns_far_away(isa):
 
 
 @every_isa
+@pytest.mark.parametrize(
+    ("taps", "stride", "dilation", "channels", "alone"), [(2, 2, 1, 256, True), (3, 3, 1, 300, True), (2, 2, 1, 240, False), (3, 1, 10, 256, False)]
+)
+def test_d15_long_pixels_output_by_output(isa, taps, stride, dilation, channels, alone):
+    """D15: Undilated filters on pixels of 1 KiB and more stay as D13 has them where the first-level cache is AMD's of 12 ways. The bits do not depend on it."""
+    values, weights = random((1, 12, 15, channels), 1), random((taps, taps, channels, 1), 2)
+    got = set()
+    for count, amd in MACHINES:
+        with ways(count, amd, BEYOND):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, dilation=dilation, isa=isa)
+            got.add(plan(values).tobytes())
+            if LANES.get(isa, 16) == 16:
+                text = plan.explain()
+                assert ("output by output" in text, "row of outputs by row" in text) == (
+                    (True, False) if alone and (count, amd) == (12, True) else (False, True)
+                )
+    assert len(got) == 1
+
+
+@every_isa
 @pytest.mark.parametrize("side", SIDES)
 def test_d15_rows_of_outputs(isa, side):
     """D15: a row of outputs of two blocks of channels before the next two; what is outside the image is left out; one block left over, and parts of one."""

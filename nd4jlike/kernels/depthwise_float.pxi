@@ -140,6 +140,8 @@ cdef enum:
     PARTED_SPLIT_BYTES = 1024
     # Weights that one output after another finds there.
     ALONE_BYTES = 10 << 10
+    # Channels of a pixel, in bytes, from which on outputs of undilated filters, in AMD's first-level cache of 12 ways, come one after the other even so.
+    ALONE_PIXEL_BYTES = 1024
     # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
     BLOCKS_TOGETHER = 4
     # For each number that moves, input or output, that make one more pass over them pay.
@@ -610,7 +612,9 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
         job.pixel, job.wide = False, True
-    job.resident = job.pixel and can_stay(job, problem) and shares_few(job, problem)
+    job.resident = (
+        job.pixel and can_stay(job, problem) and shares_few(job, problem)
+        and not (problem.roomy and problem.dilation_width == 1 and job.across.x >= ALONE_PIXEL_BYTES))
     if job.pixel:
         # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
         job.wide, job.split, job.line = False, False, NULL
