@@ -1102,6 +1102,7 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
         ((5, 14), 1, 1, ((0, 1), (1, 1)), 64, True), ((4, 21), 1, 1, ((1, 0), (1, 1)), 65, True), ((9, 27), 2, 1, "same", 112, True),
         ((8, 29), 2, 1, "valid", 40, True), ((3, 28), 2, 1, ((1, 1), (0, 1)), 36, True), ((28, 28), 1, 2, "same", 48, True),
         ((15, 22), 1, (2, 3), "same", 33, True), ((19, 28), 2, 2, "same", 36, True), ((18, 42), 2, 3, "same", 36, True),
+        ((20, 20), 2, 1, "same", 36, True), ((19, 33), 1, 2, "same", 40, True), ((10, 18), 2, 1, "same", 48, False), ((8, 16), 1, 1, "same", 48, False),
         ((14, 14), 1, 1, "same", 128, False), ((14, 14), 1, 1, "same", 16, False), ((33, 14), 1, 1, "same", 48, False),
         ((14, 14), (2, 1), 1, "same", 48, False), ((9, 12), 1, 1, "same", 48, False), ((7, 7), 1, 1, "same", 48, False),
         ((14, 14), 1, 1, ((2, 1), (1, 1)), 48, False), ((28, 28), 1, 2, "same", 128, False), ((14, 26), 1, 4, "same", 48, False),

@@ -261,8 +261,8 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
 
 
 cdef bint narrow_pays(const Line *line, const Problem *problem) noexcept nogil:
-    """Whether 3x3 takes tiles of 4 columns where those of 7 fit as well: AMD's first-level cache of 12 ways has no room for 9 columns of inputs that share two
-    sets, nor for those of rows of 28."""
+    """Whether 3x3 takes tiles of 4 columns where those of 7 fit as well, with AMD's first-level cache of 12 ways: it has no room for 9 columns of inputs that
+    share two sets; and 4 rows of 28 outputs read fewer rows for each than 3."""
     cdef Py_ssize_t outputs = line.outputs // line.phases
     return problem.roomy and problem.element == FLOAT32 and line.taps == 3 and line.step == 1 and (
         outputs >= LARGE or (0 < problem.sets <= 2 * lowest_bit(line.dilation) and outputs >= 2 * WIDE_TILE))
@@ -580,12 +580,17 @@ cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogi
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
     cdef Py_ssize_t pixels = divide_up(down.extent, down.dilation) * divide_up(across.extent, across.dilation)
+    cdef Py_ssize_t outputs = divide_up(across.outputs, across.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
     if (
-        not job.touches or not job.wide or problem.element != FLOAT32 or job.image or job.beside or job.running != NULL or job.pairs != NULL or job.ends
+        not job.touches or job.spread or job.swapped or job.general or job.pixel or job.split or job.line != NULL or problem.element != FLOAT32
+        or job.image or job.running != NULL or job.pairs != NULL or job.ends
         or problem.y_block or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ROOMY_WAYS < pixels * lowest_bit(across.dilation)
-        or across.outputs > WALK_PLACES * WIDE_TILE * across.phases or down.taps != across.taps or down.step != across.step
-        or not (is_centred(down) and is_centred(across))
+        or not WIDE_TILE * across.phases <= across.outputs <= WALK_PLACES * WIDE_TILE * across.phases
+        or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
     ):
+        return NULL
+    # Where tiles of 4 columns would do, by steps of 2 and of the phases of dilated filters some columns are computed twice.
+    if not job.wide and (5 * computed > 7 * outputs if across.step > 1 else across.phases == 1 or 7 * computed > 9 * outputs):
         return NULL
     return walking_tiles[across.taps][across.step]
 
@@ -665,6 +670,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
             job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
             job.tall = job.narrows = job.halves = job.image = job.ends = False
     job.walking = walking_pays(job, problem)
+    job.beside = job.beside and job.walking == NULL
 
 
 cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
