@@ -1883,6 +1883,9 @@ def test_d23_planes_whose_strips_are_idle(isa, side):
     if LANES.get(isa, 16) == 16:
         assert {(17, 7, 2, 40), (33, 5, 2, 40), (17, 5, 1, 96), (3, 5, 2, 96), (33, 7, 1, 40)} < as_pixels
         assert not as_pixels & {(64, 5, 1, 40), (64, 7, 1, 20), (33, 3, 1, 96), (9, 3, 1, 40), (3, 3, 1, 40)}
+    if LANES.get(isa, 16) == 8:
+        assert {(9, 3, 1, 96), (9, 3, 1, 40), (9, 3, 2, 96), (64, 5, 1, 40)} < as_pixels
+        assert not as_pixels & {(17, 3, 1, 96), (33, 3, 1, 40), (64, 3, 1, 20), (17, 3, 2, 96), (64, 3, 2, 96), (9, 3, 2, 40)}
 
 
 @every_isa

@@ -22,6 +22,9 @@ cdef enum:
     LOW_STRIPS = 20
     ROWS_OF_PLANES = 110
     STEPS_OF_PLANES = 140
+    # Columns of outputs from which on strips of several vectors of 32 bytes are faster; so many more of dilated filters.
+    STRIP_COLUMNS = 12
+    DILATED_COLUMNS = 4
 
 
 cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
@@ -42,7 +45,11 @@ cdef bint idles_in_strips(const Problem *problem) noexcept nogil:
     cdef bint steps = problem.stride_width > 1
     if VECTOR_BYTES < 64:
         if steps and problem.kernel_width <= 3:
-            return VECTOR_BYTES == 32 and problem.channels >= MOST_CHANNELS and fills_better(problem, LANES, SHORT_STRIPS)
+            return (
+                VECTOR_BYTES == 32 and problem.channels >= MOST_CHANNELS and (taps < 3 or problem.out_width <= LANES)
+                and fills_better(problem, LANES, SHORT_STRIPS))
+        if VECTOR_BYTES == 32 and taps == 3 and problem.out_width >= STRIP_COLUMNS + (DILATED_COLUMNS if problem.dilation_width > 1 else 0):
+            return False
         return problem.channels % LANES == 0 or problem.channels >= (SOME_CHANNELS if taps > 3 and not steps else MANY_CHANNELS)
     # Rows of few outputs.
     if problem.multiplier == 1 and problem.out_width + problem.stride_width <= problem.kernel_width + 2:
