@@ -1198,30 +1198,6 @@ def test_d10_narrow_tiles_over_two_sets(isa, width, channels, dilation):
 
 
 @every_isa
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(
-    ("size", "channels", "dilation", "few"),
-    [((9, 28), 256, 2, True), ((11, 26), 256, 2, True), ((7, 14), 256, 2, True), ((9, 28), 128, 4, True), ((10, 28), 256, 4, True), ((9, 28), 100, 4, False),
-     ((9, 28), 128, 2, False), ((9, 24), 256, 2, False), ((9, 21), 256, 3, False), ((9, 33), 256, 2, False)])  # fmt: skip
-def test_d10_two_columns_side_by_side(isa, side, size, channels, dilation, few):
-    """D10: 2 rows of a phase and 2 columns side by side at a time, with vectors of 32 bytes, where the pixels of a phase share two sets or one (..)."""
-    values, weights, bias = random((2, *size, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
-    given, out = guarded_array(values, side), guarded_array(np.full(values.shape, np.nan, np.float32), side)
-    got = []
-    for distance in (1, 2, 0):
-        for count, amd in MACHINES:
-            with ways(count, amd, distance):
-                plan = nd.DepthwiseConv2d(weights, bias, dilation=dilation, isa=isa)
-                plan(given, out)
-                got.append(out.tobytes())
-                flat = few and (count == 8 or (amd and size[1] < 14 * dilation)) and distance > 0  # else tiles of 4 columns
-                if LANES.get(isa, 16) == 8:
-                    assert ("tiles of 2 rows and 2 columns" in plan.explain()) == flat
-    assert_close(out, values, weights, bias, **steps_of(size, (3, 3), (1, 1), (dilation, dilation)))
-    assert len(set(got)) == 1
-
-
-@every_isa
 @pytest.mark.parametrize("distance", range(4))
 @pytest.mark.parametrize(("width", "stride", "channels"), [(7, 1, 1024), (8, 1, 1024), (14, 2, 1024), (16, 2, 1024), (16, 2, 512), (8, 1, 512)])
 def test_d10_few_sets_far_away(isa, distance, width, stride, channels):

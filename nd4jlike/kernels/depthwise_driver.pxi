@@ -619,10 +619,10 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, output by output"
         if rows.image:
             return b"in place, an image of 7 rows and 7 columns at a time"
-        if rows.split or (rows.beside and not rows.flat):
+        if rows.split or rows.beside:
             return b"in place, tiles of 4 rows and 2 columns"
         if VECTOR_BYTES > 16:
-            if rows.beside or rows.line == &small_tiles[3][2][0]:
+            if rows.line == &small_tiles[3][2][0]:
                 return b"in place, tiles of 2 rows and 2 columns"
         if rows.tall:
             return b"in place, tiles of 3 rows and 7 columns" if rows.wide else b"in place, tiles of 4 rows and 4 columns"

@@ -150,7 +150,7 @@ cdef Py_ssize_t find_beside(const Rows *job, Place *places) noexcept nogil:
             found += 1
             place.x, place.y = (column - across.pad) * across.x, column * across.y
             place.count, place.outside = 0, outside
-            place.tall = beside_tiles[job.flat][outside != 0]
+            place.tall = beside_tiles[outside != 0]
         place.count += 1
         column += SPLIT_TILE
     return found
@@ -164,9 +164,9 @@ cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssiz
 cdef Py_ssize_t run_beside(
     const Rows *job, const Tile *given, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
-    """Output rows from begin on, two columns side by side of TALL_ROWS rows of a phase, or two, all phases before the next rows; returns the row after them."""
+    """Output rows from begin on, two columns side by side of TALL_ROWS rows of a phase, all phases before the next rows; returns the row after them."""
     cdef const Line *down = &job.down
-    cdef Py_ssize_t rows = 2 if job.flat else TALL_ROWS(NARROW_TILE), stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
+    cdef Py_ssize_t rows = TALL_ROWS(NARROW_TILE), stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
     cdef Py_ssize_t row, phase, found, block = 0, i
     cdef Place places[PLACES]
     cdef Tile tile = given[0]
