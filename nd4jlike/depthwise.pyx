@@ -16,6 +16,8 @@ from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work
 
+from math import gcd
+
 import numpy as np
 
 from nd4jlike import dtypes, geometry
@@ -43,10 +45,11 @@ cdef enum:
     NANOSECONDS_TO_CUT = 100000
     # Parts of the channels of planes, for each thread, from which on they are shared whole.
     PARTS_EACH = 4
-    # Output rows that kernels compute together.
+    # Output rows that kernels compute together, of a phase: those of a dilated filter share inputs with every so many-th one.
     ROWS_TOGETHER = 2
-    # Of a second-level cache that rows come in from the last one on.
+    # Of a second-level cache that rows come in from the last one on, and such steps at least: each band begins anew.
     BANDS = 4
+    STEPS_OF_BAND = 4
 
 # Pixels of a few float32 channels share vectors by these, at step 1: room would keep them apart.
 cdef tuple MIXED_FILTERS = ((3, 3), (5, 5), (7, 7))
@@ -544,7 +547,8 @@ A depthwise convolution, configured once and run many times.
         self._pack(launch, np.ascontiguousarray(reading.weights.transpose(1, 0, 2)) if launch.turned else reading.weights)
 
         launch.scratch_bytes = launch.family.scratch_bytes(problem)
-        launch.step = min(problem.out_height, ROWS_TOGETHER)
+        phases = problem.dilation_height // gcd(problem.dilation_height, problem.stride_height) if problem.kernel_height > 1 else 1
+        launch.step = min(problem.out_height, ROWS_TOGETHER * (phases if self.threads == 1 or ROWS_TOGETHER * phases * self.threads <= launch.rows else 1))
         if turns:
             launch.rows *= parts_of(launch.planes)
             launch.step = min(launch.planes.outputs, max(launch.step, launch.planes.window))
@@ -571,7 +575,7 @@ A depthwise convolution, configured once and run many times.
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         # Planes of two bytes, some of which become float32 or pixels at a time, have no bands.
         if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY and (source.itemsize != 2 or problem.channels == 1 or problem.x_strides[3] == 1):
-            launch.band = max(1, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
+            launch.band = max(STEPS_OF_BAND, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
             launch.band = launch.band if launch.band * launch.parts < launch.rows else 0
             launch.back = launch.band > 0
         problem.shared = launch.parts if (launch.parts > 1 or launch.band) and not turns else 0

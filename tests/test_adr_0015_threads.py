@@ -345,7 +345,7 @@ def test_d6_threads_share_what_remembers():
 
 
 def test_d7_the_last_items_come_first():
-    """D7: from the last to the first, a quarter of that cache at a time, threads those of their own part."""
+    """D7: from the last to the first, a quarter of that cache at a time (..), threads those of their own part."""
     done = []
     share(lambda begin, end: done.append((begin, end)), 10, 1, 4)
     assert done == [(8, 10), (4, 8), (0, 4)]
@@ -382,6 +382,8 @@ def test_d7_a_call_begins_where_the_last_one_ended():
         plan, other = (nd.DepthwiseConv2d(np.ones((3, 3, 16, 1), np.float32)) for _ in range(2))
         a, b, c, d = (nd.ones((1, 32, 32, 16)) for _ in range(4))
         near = nd.ones((1, 8, 8, 16))
+        # What an earlier test called may have lain where `a` is.
+        other(d, c)
         # A call on the same input, on the result, on the result of that one, on another array; those in caches are no such calls.
         assert directions((plan, a, b), (plan, a, b), (plan, a, b)) == ["last", "first", "last"]
         assert directions((plan, a, b), (other, b, c), (plan, c, d)) == ["first", "last", "first"]
@@ -411,6 +413,30 @@ def test_d7_each_thread_counts_its_own():
             plan = nd.DepthwiseConv2d(np.ones((9, 9, 64, 1), np.float32), threads=threads)
             assert f"threads   {threads} of {threads}" in plan.explain(x)
             assert ("from the last row on" in plan.explain(x)) == found
+
+
+@pytest.mark.parametrize(
+    ("least", "options"),
+    [
+        (8, {}),
+        (16, {"dilation": 2}),
+        (24, {"dilation": (3, 1)}),
+        (8, {"dilation": (1, 3)}),
+        (8, {"dilation": 2, "stride": 2}),
+        (32, {"dilation": 4, "stride": (3, 1)}),
+    ],
+)
+def test_d7_what_kernels_compute_together_stays_together(least, options):
+    """D7: no fewer than four times what is shared together (D3); D3: of dilated filters those of all phases, `2 * dilation / gcd(dilation, stride)` of them."""
+    stride = np.broadcast_to(options.get("stride", 1), 2)[0]
+    plan = nd.DepthwiseConv2d(np.ones((3, 3, 64, 1), np.float32), **options)
+    with second_level(1 << 16):
+        for rows in (least, least + 1):
+            assert ("from the last row on" in plan.explain(np.ones((1, rows * stride, 64, 64), np.float32))) == (rows > least)
+    # Of one row no other is in reach.
+    plan = nd.DepthwiseConv2d(np.ones((1, 3, 64, 1), np.float32), dilation=2)
+    with second_level(1 << 16):
+        assert "from the last row on" in plan.explain(np.ones((1, 9, 64, 64), np.float32))
 
 
 @pytest.mark.parametrize("isa", dispatch.available())

@@ -1061,6 +1061,31 @@ def wastes_columns(outputs, step):
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(
+    ("size", "channels", "dilation", "flat"),
+    [((9, 28), 256, 2, True), ((11, 13), 256, (1, 2), True), ((8, 14), 512, 2, True), ((7, 11), 768, (3, 2), True), ((5, 4), 256, 2, False),
+     ((9, 21), 256, (2, 3), False), ((9, 28), 128, 2, False), ((9, 42), 256, 2, False)],
+)  # fmt: skip
+def test_d10_four_columns_side_by_side(isa, side, size, channels, dilation, flat):
+    """D10: 2 rows of a phase and 4 columns side by side at a time, with vectors of 32 bytes in 8 ways: centred 3x3 that is dilated by 2 along the row (..)."""
+    values, weights, bias = random((2, *size, channels), 1), random((3, 3, channels, 1), 2), random(channels, 3)
+    given, out = guarded_array(values, side), guarded_array(np.full(values.shape, np.nan, np.float32), side)
+    got = []
+    for distance in (0, 1, 2, 3):
+        for count, amd in MACHINES:
+            with ways(count, amd, distance):
+                plan = nd.DepthwiseConv2d(weights, bias, dilation=dilation, isa=isa)
+                plan(given, out)
+                got.append(out.tobytes())
+                # With AMD's of 12 ways tiles of 4 columns are those of a phase.
+                if LANES.get(isa, 16) == 8 and not amd and size[1] > 14 and (distance == 0 or size[1] < 42):
+                    assert f"tiles of 2 rows and {4 if flat and count == 8 and distance < 2 else 7} columns" in plan.explain()
+    assert_close(out, values, weights, bias, **steps_of(size, (3, 3), (1, 1), np.broadcast_to(dilation, 2)))
+    assert len(set(got)) == 1
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
     ("channels", "pitch", "scratch"), [(1024, 1024, True), (1000, 1024, True), (512, 512, True), (500, 512, True), (256, 256, False), (1024, 1040, False)]
 )
 def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels, pitch, scratch):

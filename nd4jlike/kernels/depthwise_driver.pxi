@@ -619,6 +619,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             return b"in place, output by output"
         if rows.image:
             return b"in place, an image of 7 rows and 7 columns at a time"
+        if rows.flat and rows.beside:
+            return b"in place, tiles of 2 rows and 4 columns"
         if rows.split or rows.beside:
             return b"in place, tiles of 4 rows and 2 columns"
         if VECTOR_BYTES > 16:

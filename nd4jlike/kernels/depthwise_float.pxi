@@ -70,7 +70,7 @@ cdef extern from "variants.h" nogil:
     const OneTile line_tiles[4][4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[8]
-    const OneTile beside_tiles[2]
+    const OneTile beside_tiles[2][2]
     const OneTile small_tiles[8][3][2]
     const int EIGHT
     const int EIGHT_TAPS
@@ -203,8 +203,8 @@ cdef struct Rows:
     bint rows_stay
     # Whether there are tiles for the last SPLIT_TILE columns, and of no more rows than others, for rows of fewer outputs than a tile's.
     bint narrows, halves
-    # Whether outputs of dilated filters are computed in twos, side by side.
-    bint beside
+    # Whether outputs of dilated filters are computed in twos, side by side; or in fours of two rows.
+    bint beside, flat
     # Whether an output, its channels in a row, is a tile; whether a row of outputs is, of which few channels at a time; whether tiles have one row.
     bint pixel, resident, single
     # Whether a filter is so long that outputs take the taps that each has inside.
@@ -655,11 +655,18 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
         and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3)
     )
+    # A tile of a phase would have inputs, twice as far apart, where all that fall into its sets have no room.
+    job.flat = (
+        VECTOR_BYTES == 32 and not problem.roomy and 1 < problem.sets <= 4 and job.across.dilation == 2 and NARROW_TILE <= job.across.outputs <= LARGE
+        and problem.distance <= BEYOND_SECOND_LEVEL)
     job.beside = (
-        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.distance >= BEYOND_SECOND_LEVEL and problem.stride_height == problem.stride_width == 1
-        and job.across.phases > 1 and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE and job.down.taps == job.across.taps == 3
+        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.stride_height == problem.stride_width == 1
+        and job.across.phases > 1 and job.down.taps == job.across.taps == 3
         and not (job.spread or job.swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
-        and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
+        and (job.flat or (
+            problem.distance >= BEYOND_SECOND_LEVEL and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE
+            and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
+        ))
     )
     job.touches = problem.roomy and job.across.x >= 2 * LINE_BYTES and not (problem.x_block or job.fetches)
     job.pairs = NULL

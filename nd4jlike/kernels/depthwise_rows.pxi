@@ -131,28 +131,28 @@ cdef Py_ssize_t find_places(
     return found
 
 
-cdef Py_ssize_t find_beside(const Rows *job, Place *places) noexcept nogil:
-    """The places of a row of outputs, two columns side by side; at most 7, as what is outside on a side counts up or down."""
+cdef Py_ssize_t find_beside(const Rows *job, Place *places, Py_ssize_t columns) noexcept nogil:
+    """The places of a row of outputs, so many columns side by side; at most 7, as what is outside on a side counts up or down."""
     cdef const Line *across = &job.across
     cdef Py_ssize_t found = 0, column = 0, position, i
     cdef unsigned long long outside
     cdef Place *place = places
     while column < across.outputs:
-        # The last two may be computed again.
-        column = min(column, across.outputs - SPLIT_TILE)
+        # The last ones may be computed again.
+        column = min(column, across.outputs - columns)
         outside = 0
-        for i in range(across.taps * SPLIT_TILE):
-            position = column - across.pad + i % SPLIT_TILE + i // SPLIT_TILE * across.dilation
+        for i in range(columns + (across.taps - 1) * across.dilation if job.flat else columns * across.taps):
+            position = column - across.pad + (i if job.flat else i % columns + i // columns * across.dilation)
             if not 0 <= position < across.extent:
                 outside |= <unsigned long long> 1 << i
-        if found == 0 or place.outside != outside or place.y + place.count * SPLIT_TILE * across.y != column * across.y:
+        if found == 0 or place.outside != outside or place.y + place.count * columns * across.y != column * across.y:
             place = &places[found]
             found += 1
             place.x, place.y = (column - across.pad) * across.x, column * across.y
             place.count, place.outside = 0, outside
-            place.tall = beside_tiles[outside != 0]
+            place.tall = beside_tiles[job.flat][outside != 0]
         place.count += 1
-        column += SPLIT_TILE
+        column += columns
     return found
 
 
@@ -164,17 +164,20 @@ cdef inline Py_ssize_t block_shift(Py_ssize_t block, Py_ssize_t vectors, Py_ssiz
 cdef Py_ssize_t run_beside(
     const Rows *job, const Tile *given, Py_ssize_t chunk, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end,
 ) noexcept nogil:
-    """Output rows from begin on, two columns side by side of TALL_ROWS rows of a phase, all phases before the next rows; returns the row after them."""
+    """Output rows from begin on, some columns side by side of some rows of a phase, all phases before the next rows; returns the row after them."""
     cdef const Line *down = &job.down
-    cdef Py_ssize_t rows = TALL_ROWS(NARROW_TILE), stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
+    cdef Py_ssize_t rows = 2 if job.flat else TALL_ROWS(NARROW_TILE), columns = NARROW_TILE if job.flat else SPLIT_TILE
+    cdef Py_ssize_t stop = begin + (end - begin) // (rows * down.phases) * rows * down.phases
     cdef Py_ssize_t row, phase, found, block = 0, i
     cdef Place places[PLACES]
     cdef Tile tile = given[0]
     if begin == stop:
         return stop
-    found = find_beside(job, places)
-    tile.stride, tile.stored = 0, SPLIT_TILE
+    found = find_beside(job, places, columns)
+    tile.stride, tile.stored = 0, <int> columns
     tile.x_output, tile.y_column = job.across.x, job.across.y
+    if job.flat:
+        tile.x_column = tile.x_output
     while block < job.blocks:
         row = begin
         while row < stop:
@@ -183,7 +186,7 @@ cdef Py_ssize_t run_beside(
                 for i in range(found):
                     tile.outside = places[i].outside
                     run_tiles(
-                        &tile, places[i].tall, blocks, block, min(block + chunk, job.blocks), places[i].count, SPLIT_TILE,
+                        &tile, places[i].tall, blocks, block, min(block + chunk, job.blocks), places[i].count, <int> columns,
                         x + ((row + phase - down.pad) * down.x + places[i].x), y + ((row + phase) * down.y + places[i].y),
                     )
             row += rows * down.phases

@@ -290,10 +290,19 @@ static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
 #endif
 };
 
-/* Two columns side by side of a dilated filter: places inside, and at the edges. */
+/* Columns side by side of a dilated filter, places inside, and at the edges: two; four of two rows, of one dilated by 2. */
 TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32)
 TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
-static const OneTile beside_tiles[2] = {beside_inside, beside_edges};
+#if VECTOR_BYTES == 32
+TILE(flat_inside, 2, 0, 3, BESIDE_BY_TWO, NARROW_TILE, INSIDE, FLOAT32)
+TILE(flat_edges, 2, 0, 3, BESIDE_BY_TWO, NARROW_TILE, EDGES, FLOAT32)
+#endif
+static const OneTile beside_tiles[2][2] = {
+    {beside_inside, beside_edges},
+#if VECTOR_BYTES == 32
+    {flat_inside, flat_edges},
+#endif
+};
 
 /* 2 rows and columns, by taps and step: places inside, and at the edges. Of 3x3 without a step they are tall. */
 #if VECTOR_BYTES > 16
