@@ -47,7 +47,7 @@ cdef enum:
     PARTS_EACH = 4
     # Output rows that kernels compute together, of a phase: those of a dilated filter share inputs with every so many-th one.
     ROWS_TOGETHER = 2
-    # Of a second-level cache that rows come in from the last one on, and such steps at least: each band begins anew.
+    # Of a second-level cache that rows come in from the last one on, and such steps at least, but of planes computed as pixels: each band begins anew.
     BANDS = 4
     STEPS_OF_BAND = 4
 
@@ -575,7 +575,7 @@ A depthwise convolution, configured once and run many times.
                 launch.step = max(launch.step, (launch.rows + launch.parts - 1) // launch.parts)
         # Planes of two bytes, some of which become float32 or pixels at a time, have no bands.
         if IN_CACHE < distance_of(nbytes // launch.parts) < IN_MEMORY and (source.itemsize != 2 or problem.channels == 1 or problem.x_strides[3] == 1):
-            launch.band = max(STEPS_OF_BAND, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
+            launch.band = max(1 if turns else STEPS_OF_BAND, second_level // BANDS * launch.rows // max(1, nbytes) // launch.step) * launch.step
             launch.band = launch.band if launch.band * launch.parts < launch.rows else 0
             launch.back = launch.band > 0
         problem.shared = launch.parts if (launch.parts > 1 or launch.band) and not turns else 0
