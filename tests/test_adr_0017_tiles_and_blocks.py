@@ -712,7 +712,7 @@ def lead_in(text):
 
 @every_isa
 def test_d7_explain_looks_at_the_address(isa):
-    """D7: that of `x` where the step is 2 or more."""
+    """D7: the address of `out` says where, or that of `x` where the step along the row is 2 or more."""
     plan = nd.DepthwiseConv2d(random((3, 3, 128, 1), 2), stride=2, isa=isa)
     leads = set()
     for skip in (0, 4, 12):
@@ -726,7 +726,7 @@ def test_d7_explain_looks_at_the_address(isa):
 @every_isa
 @pytest.mark.parametrize(("kernel", "of_out"), [((1, 3), True), ((2, 3), True), ((1, 7), True), ((3, 3), False), ((2, 5), False)])
 def test_d7_few_taps_by_steps_of_2(isa, kernel, of_out):
-    """D7: that of `x` where the step is 2 or more (with vectors of 64 bytes not by tiles of up to 7 taps and steps of 2)."""
+    """D7: that of `out` where a tile loads little for each output: (..) by a step of 2, up to 7 taps in all."""
     lanes = LANES.get(isa, 16)
     for count, amd in MACHINES:
         text = differing((5, 9), (5, 5), {"weights": random((*kernel, 144, 1), 2), "stride": (1, 2), "isa": isa}, count, amd)
@@ -736,7 +736,7 @@ def test_d7_few_taps_by_steps_of_2(isa, kernel, of_out):
 @every_isa
 @pytest.mark.parametrize(("dilation", "of_out"), [(1, True), (2, True), (5, False)])
 def test_d7_rows_of_outputs(isa, dilation, of_out):
-    """D7: where the address of `out` says, or that of `x` where outputs are computed as D15 has it (with vectors of 64 bytes)."""
+    """D7: neither where D15 computes them nor where the first-level cache has 8 ways or fewer, or is AMD's."""
     lanes = LANES.get(isa, 16)
     for count, amd in MACHINES:
         text = differing((9, 12), (9, 12), {"weights": random((3, 3, 144, 1), 2), "dilation": dilation, "isa": isa}, count, amd)
@@ -749,7 +749,7 @@ def test_d7_rows_of_outputs(isa, dilation, of_out):
     ("kernel", "of_out"), [((5, 5), True), ((4, 4), True), ((1, 7), True), ((9, 1), True), ((2, 7), False), ((7, 7), False), ((1, 9), False)]
 )
 def test_d7_wide_filters(isa, kernel, of_out):
-    """D7: with vectors of 64 bytes where the width is above 5, (..) or, with those of 32 bytes too, the first-level cache has 8 ways or fewer, or is AMD's."""
+    """D7: that of `out` where a tile loads little for each output: without a step, up to 5 taps in a row, of one row 7."""
     lanes = LANES.get(isa, 16)
     for count, amd in MACHINES:
         text = differing((9, 14), (9, 14), {"weights": random((*kernel, 144, 1), 2), "isa": isa}, count, amd)
@@ -761,7 +761,7 @@ def test_d7_wide_filters(isa, kernel, of_out):
     ((1, 3), 48, 8, True), ((7, 1), 48, 8, True), ((1, 9), 48, 14, True), ((1, 3), 32, 9, False), ((1, 3), 48, 7, False),
     ((1, 1), 48, 9, True), ((1, 1), 32, 9, False)])  # fmt: skip
 def test_d7_three_vectors_of_a_line(isa, kernel, channels, width, aligned):
-    """D7: of float32 by filters of one row or column there three."""
+    """D7: of float32 by one row or column without a step, and by one tap with any step, three."""
     plan = nd.DepthwiseConv2d(random((*kernel, channels, 1), 2), isa=isa)
     leads = set()
     for skip in (0, 4, 12):
@@ -778,7 +778,7 @@ def test_d7_three_vectors_of_a_line(isa, kernel, channels, width, aligned):
     ((3, 3), 1, 8, True), ((2, 2), 1, 9, True), ((3, 3), 1, 7, False), ((1, 3), 1, 7, False),
     ((3, 3), 2, 20, True), ((3, 3), 2, 14, False), ((3, 4), 1, 9, False)])  # fmt: skip
 def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
-    """D7: four of 64 bytes, by filters of 2x2 to 3x3 without a step and more than 7 outputs in a row."""
+    """D7: With vectors of 64 bytes and more than 7 outputs in a row fewer are: by filters of 2x2 to 3x3 four."""
     plan = nd.DepthwiseConv2d(random((*kernel, 64, 1), 2), stride=stride, isa=isa)
     leads = set()
     for skip in (0, 4, 12):
@@ -796,7 +796,7 @@ def test_d7_four_vectors_of_a_line(isa, kernel, stride, width, aligned):
     (4, 1, 100, 9, "float32", True, False), (5, 3, 32, 24, "float32", False, False), (5, 2, 48, 14, "float32", False, False),
     (5, 1, 80, 9, "float32", False, False), (5, 1, 96, 7, "float32", False, False), (5, 3, 48, 24, "float16", False, False)])  # fmt: skip
 def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, width, dtype, alike, apart):
-    """D7: of other float32 there six, by steps along both three, where both addresses say the same or that of `x` decides."""
+    """D7: of other float32 six, by steps along both three, if both addresses say the same or that of `x` decides."""
     weights, pitch = random((kernel, kernel, channels, 1), 2).astype(dtype), -(-channels // 16) * 16
     for count, amd in MACHINES:
         leads, others = set(), set()
@@ -822,7 +822,7 @@ def test_d7_where_the_address_of_x_decides(isa, side, kernel, stride, channels, 
     ((3, 3), 1, 64, False), ((3, 3), 1, 96, True), ((1, 3), 1, 80, False), ((1, 1), 1, 48, False), ((3, 3), 2, 32, True), ((7, 7), 1, 128, True),
     ((9, 9), 1, 48, True), ((1, 13), 1, 48, True)])  # fmt: skip
 def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, stride, channels, apart):
-    """D7: With AMD's of 12 ways (..) fewer than six without a step along the row only where both addresses say the same."""
+    """D7: With AMD's of 12 ways (..) fewer than six vectors (..) begin there only if both addresses say the same."""
     values, weights = random((1, 5, 20, channels), 1), random((*kernel, channels, 1), 2)
     with ways(12, True):
         plan = nd.DepthwiseConv2d(weights, stride=stride, padding="same", isa=isa)
@@ -838,7 +838,7 @@ def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, strid
 @every_isa
 @pytest.mark.parametrize("skip", [0, 4])
 def test_d7_one_tap_by_any_step(isa, skip):
-    """D7: of one tap by any step, three."""
+    """D7: by one tap with any step, three."""
     values, weights = random((1, 6, 24, 48), 3), random((1, 1, 48, 1), 2)
     for count, amd in MACHINES:
         with ways(count, amd):
@@ -853,7 +853,7 @@ def test_d7_one_tap_by_any_step(isa, skip):
 @pytest.mark.parametrize(("channels", "dtype", "stride", "aligned"), [
     (32, "float32", 2, True), (24, "float32", 2, False), (32, "float32", 1, False), (32, "float32", 3, False), (32, "float16", 2, False)])  # fmt: skip
 def test_d7_two_vectors_by_steps_of_2(isa, channels, dtype, stride, aligned):
-    """D7: of float32 by steps of 2 two."""
+    """D7: by filters of 2x2 to 3x3 four, of float32 by steps of 2 two."""
     plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2).astype(dtype), stride=stride, isa=isa)
     leads = set()
     for skip in (0, 4, 12):

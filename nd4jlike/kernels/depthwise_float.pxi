@@ -733,45 +733,47 @@ cdef inline Py_ssize_t first_channel(const Rows *job, Py_ssize_t block) noexcept
     return max(0 if not job.lined else -job.back, block * job.lanes - job.back)
 
 
-cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all."""
-    cdef Py_ssize_t pitches = 0, least = ALIGNED_BLOCKS
-    cdef bint few, alike = False
-    cdef int i
-    if (
-        VECTOR_BYTES == 64 and min(job.down.taps, job.across.taps) > 1 and job.down.taps * job.across.taps <= ALIGNED_PRODUCTS
-        and job.down.step == job.across.step < (TILE_STRIDES if problem.element == FLOAT32 else 2) and job.across.outputs > WIDE_TILE
-    ):
+cdef inline Py_ssize_t enough_vectors(const Rows *job, const Problem *problem, bint *alike) noexcept nogil:
+    """Of a pixel, from which on one more is little beside all; and whether fewer than ALIGNED_BLOCKS are enough only if both ends of a pixel are whole ones."""
+    cdef Py_ssize_t taps = job.down.taps * job.across.taps
+    cdef bint real = problem.element == FLOAT32, line = min(job.down.taps, job.across.taps) == 1
+    alike[0] = False
+    if VECTOR_BYTES < 64 or job.across.outputs <= WIDE_TILE:
+        return ALIGNED_BLOCKS
+    if not line and taps <= ALIGNED_PRODUCTS and job.down.step == job.across.step < (TILE_STRIDES if real else 2):
         # By steps of 2 there is less to compute for what is loaded.
-        least = ALIGNED_LINES // job.across.step
-    elif (
-        VECTOR_BYTES == 64 and problem.element == FLOAT32 and min(job.down.taps, job.across.taps) == 1 and job.across.outputs > WIDE_TILE
-        and (max(job.down.step, job.across.step) == 1 or max(job.down.taps, job.across.taps) == 1)
-    ):
-        least = ALIGNED_ROWS
-    elif VECTOR_BYTES == 64 and problem.element == FLOAT32 and job.across.outputs > WIDE_TILE and job.channels < ALIGNED_BLOCKS * job.lanes:
-        least = ALIKE_STEPS if min(job.down.step, job.across.step) > 1 else ALIKE_BLOCKS
-        if problem.roomy and least == ALIKE_BLOCKS:
-            least = ALIGNED_ROWS if job.lengthy else ALIGNED_BLOCKS
-        alike = True
-    if VECTOR_BYTES == 32:
-        # The first block and the last one would be calls of their own.
-        if job.pixel:
-            return ALIGNS_NONE
+        return ALIGNED_LINES // job.across.step
+    if real and line and (max(job.down.step, job.across.step) == 1 or taps == 1):
+        return ALIGNED_ROWS
+    if not real or job.channels >= ALIGNED_BLOCKS * job.lanes:
+        return ALIGNED_BLOCKS
+    alike[0] = True
+    if min(job.down.step, job.across.step) > 1:
+        return ALIKE_STEPS
+    return ALIKE_BLOCKS if not problem.roomy else ALIGNED_ROWS if job.lengthy else ALIGNED_BLOCKS
+
+
+cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all (ADR 0017, D7)."""
+    cdef Py_ssize_t pitches = 0
+    cdef bint few, alike
+    cdef int i
     for i in range(3):
         pitches |= problem.x_strides[i] | problem.y_strides[i]
-    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes or job.channels < least * job.lanes:
+    if VECTOR_BYTES == 16 or job.spread or problem.x_block or problem.y_block or pitches % job.lanes:
         return ALIGNS_NONE
-    if VECTOR_BYTES == 64:
-        few = (
-            job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
-        ) or (job.across.step == 1 and job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS))
-        if problem.roomy and problem.element == FLOAT32:
-            # Stores that cross lines cost less than vectors more, and those are a larger part of few.
-            few = few and job.across.step == 1 and job.channels < ALIKE_BLOCKS * job.lanes and not job.lengthy
-            return (ALIGNS_OUTPUT if few else ALIGNS_INPUT) + ALIGNS_BOTH + ALIGNS_ALIKE
-        return (
-            (ALIGNS_OUTPUT if few and not (job.resident or problem.sets > 0) else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0)
-            + (ALIGNS_ALIKE if alike else 0)
-        )
-    return ALIGNS_INPUT if job.across.step > 1 or problem.sets > 0 else ALIGNS_OUTPUT
+    # Output by output the first block and the last one would be calls of their own.
+    if job.channels < enough_vectors(job, problem, &alike) * job.lanes or (VECTOR_BYTES == 32 and job.pixel):
+        return ALIGNS_NONE
+    if VECTOR_BYTES == 32:
+        return ALIGNS_INPUT if job.across.step > 1 or problem.sets > 0 else ALIGNS_OUTPUT
+    if job.across.step == 1:
+        few = job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS)
+    else:
+        few = job.across.step == 2 and not job.pixel and job.down.taps * job.across.taps <= FEW_LOADS
+    if problem.roomy and problem.element == FLOAT32:
+        # Stores that cross lines cost less than vectors more, and those are a larger part of few.
+        few = few and job.across.step == 1 and job.channels < ALIKE_BLOCKS * job.lanes and not job.lengthy
+        return (ALIGNS_OUTPUT if few else ALIGNS_INPUT) + ALIGNS_BOTH + ALIGNS_ALIKE
+    few = few and not (job.resident or problem.sets > 0)
+    return (ALIGNS_OUTPUT if few else ALIGNS_INPUT) + (ALIGNS_BOTH if problem.element != FLOAT64 else 0) + (ALIGNS_ALIKE if alike else 0)
