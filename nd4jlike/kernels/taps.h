@@ -365,15 +365,25 @@ WORD void join_outputs(char *y, vf32 *row, const Tile *tile, const Joint *joint,
 /* Instead of a stride: columns are side by side and taps 2 apart. */
 enum { BESIDE_BY_TWO = -2 };
 
+/* Which tap of an output of a row input `column` is, negative if none. */
+WORD int tap_across(const int column, const int output, const int columns, const int stride)
+{
+    if (stride == 0)
+        return column % columns == output ? column / columns : -1;
+    if (stride == BESIDE_BY_TWO)
+        return (column - output) % 2 == 0 ? (column - output) / 2 : -1;
+    return column - output * stride;
+}
+
 /* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and
  * `below`: no loops, each weight loaded once. */
 WORD void whole_tile(
     const Tile *tile, unsigned long long outside, int above, int below, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, const Joint *joint,
     const int touching, const int rows, const int high, const int spread, const int taps, const int stride, const int columns, const int where, const int element)
 {
-    /* Without a stride columns are side by side, while taps are dilated: input `column` is that of a tap for an output, which share none. Where taps are known to
-     * be 2 apart, inputs follow each other, and outputs share every other one. */
-    const int beside = stride == 0, twice = stride == BESIDE_BY_TWO;
+    /* Without a stride columns are side by side, while taps are dilated: input `column` is that of a tap for an output, which share none. Where taps are
+     * known to be 2 apart, inputs follow each other, and outputs share every other one. */
+    const int beside = stride == 0, twice = stride == BESIDE_BY_TWO, edge = twice ? 2 * taps - 1 : taps;
     const vi32 *how = (const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS);
     const vi32 index = spread ? how[SPREAD_INDEX] : (vi32){0};
     const ptrdiff_t sources = spread ? how[SPREAD_SOURCE][1] : 0;
@@ -393,16 +403,14 @@ WORD void whole_tile(
 #pragma GCC unroll 32
         for (int column = 0; column <= last; column++) {
             const char *cell = beside ? from + column / columns * steps.one + column % columns * tile->x_output : step_to(&from, steps, column);
-            if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, twice ? 2 * taps - 1 : taps, last)) && (outside >> column & 1))
+            if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, edge, last)) && (outside >> column & 1))
                 continue;
             vf32 value = load_cell(cell, index, sources, spread, element);
             if (touching)
                 __builtin_prefetch(cell + VECTOR_BYTES, 0, 3);
 #pragma GCC unroll 32
             for (int output = 0; output < rows * columns; output++) {
-                const int down = row - output / columns * down_step;
-                const int ahead = column - output % columns;
-                const int across = beside ? (ahead % columns == 0 ? column / columns : -1) : twice ? (ahead % 2 == 0 ? ahead / 2 : -1) : column - output % columns * stride;
+                const int down = row - output / columns * down_step, across = tap_across(column, output % columns, columns, stride);
                 if (down >= 0 && down < high && across >= 0 && across < taps)
                     sums[output] += value * block[1 + down * taps + across];
             }
