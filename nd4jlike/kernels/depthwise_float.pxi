@@ -251,8 +251,8 @@ cdef bint wide_pays(const Line *line) noexcept nogil:
     if outputs > LARGE and (line.taps <= 3 or line.step > 1):
         return False
     if VECTOR_BYTES == 32:
-        # Wide tiles have no registers for 7 weights (taps.h).
-        if line.taps == 7 and line.step == 1 and outputs % NARROW_TILE == 0:
+        # Wide tiles have no registers for 7 weights (taps.h): only where they compute fewer columns.
+        if line.taps == 7 and line.step == 1 and divide_up(outputs, NARROW_TILE) * NARROW_TILE <= divide_up(outputs, WIDE_TILE) * WIDE_TILE:
             return False
     narrow = divide_up(outputs, NARROW_TILE) * (NARROW_TILE + 1)
     if 0 < outputs % NARROW_TILE <= SPLIT_TILE and line.taps < TILE_TAPS and line.step < TILE_STRIDES and small_tiles[line.taps][line.step][INSIDE] != NULL:
