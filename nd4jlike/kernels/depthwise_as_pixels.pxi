@@ -12,9 +12,11 @@ cdef enum:
     FEW_ROWS = 5
     # Columns of planes up to which filters of one row are faster as pixels.
     TURNED_COLUMNS = 160
-    # What strips, or rows of planes, take for a lane beside what pixels do, in percent: 3x3 by 2 with vectors of 32 bytes; 5x5, and by 2, and 7x7 with longer
-    # ones; filters without strips, and by steps.
-    SHORT_STRIPS = 72
+    # What stacks, strips, or rows of planes take for a lane beside what pixels do, with what it costs to turn them, in percent: stacks of up to 3x3, 5x5 and
+    # 7x7; strips of 5x5, and by 2, and 7x7; filters without strips, and by steps.
+    STACKS_3 = 55
+    STACKS_5 = 75
+    STACKS_7 = 90
     STRIPS_5 = 80
     STRIPS_5_BY_2 = 73
     STRIPS_7 = 95
@@ -22,9 +24,6 @@ cdef enum:
     LOW_STRIPS = 20
     ROWS_OF_PLANES = 110
     STEPS_OF_PLANES = 140
-    # Columns of outputs from which on strips of several vectors of 32 bytes are faster; so many more of dilated filters.
-    STRIP_COLUMNS = 12
-    DILATED_COLUMNS = 4
 
 
 cdef inline bint lies_apart(const Problem *problem) noexcept nogil:
@@ -39,18 +38,18 @@ cdef bint fills_better(const Problem *problem, Py_ssize_t vector, Py_ssize_t sha
     return share * row * problem.channels > 100 * problem.out_width * pixel
 
 
+cdef bint idles_in_stacks(const Problem *problem) noexcept nogil:
+    """Of float32 in stacks, whether so many of their lanes and rows are idle, or computed again, that pixels are faster."""
+    cdef Py_ssize_t taps = problem.kernel_width, phases = min(problem.dilation_height, problem.out_height), rows = divide_up(problem.out_height, phases)
+    cdef Py_ssize_t share = STACKS_3 if taps <= 3 else STACKS_5 if taps == 5 else STACKS_7
+    return problem.channels >= (SOME_CHANNELS if taps > 3 else MANY_CHANNELS) and (
+        rows < LOW_STACK or fills_better(problem, LANES, share * phases * rows_of_stacks(rows) // problem.out_height))
+
+
 cdef bint idles_in_strips(const Problem *problem) noexcept nogil:
     """Of float32 in strips, whether so many of their lanes are idle that pixels are faster with what it costs to turn them; few planes do not pay for that."""
     cdef Py_ssize_t taps = min(problem.kernel_height, problem.kernel_width), vector = LANES, share
     cdef bint steps = problem.stride_width > 1
-    if VECTOR_BYTES < 64:
-        if steps and problem.kernel_width <= 3:
-            return (
-                VECTOR_BYTES == 32 and problem.channels >= MOST_CHANNELS and (taps < 3 or problem.out_width <= LANES)
-                and fills_better(problem, LANES, SHORT_STRIPS))
-        if VECTOR_BYTES == 32 and taps == 3 and problem.out_width >= STRIP_COLUMNS + (DILATED_COLUMNS if problem.dilation_width > 1 else 0):
-            return False
-        return problem.channels % LANES == 0 or problem.channels >= (SOME_CHANNELS if taps > 3 and not steps else MANY_CHANNELS)
     # Rows of few outputs.
     if problem.multiplier == 1 and problem.out_width + problem.stride_width <= problem.kernel_width + 2:
         return problem.channels >= (MOST_CHANNELS if taps <= 3 else MANY_CHANNELS if steps else MORE_CHANNELS)
@@ -87,7 +86,7 @@ cdef bint as_pixels_float(const Problem *problem) noexcept nogil:
     if is_column(problem):
         return problem.channels >= 2 * PIXEL_CHANNELS
     if in_strips(problem):
-        return (filled or VECTOR_BYTES == 64) and idles_in_strips(problem)
+        return filled and idles_in_stacks(problem) if stacks_of(problem) != NULL else idles_in_strips(problem)
     if problem.kernel_width == 1:
         return problem.kernel_height > FEW_ROWS and filled
     return (

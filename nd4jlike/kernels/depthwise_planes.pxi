@@ -12,7 +12,6 @@ cdef extern from "plane_lines.h" nogil:
 
 cdef extern from "planes.h" nogil:
     enum:
-        STRIP_TAPS
         STRIPS_ACROSS
         SHIFTED_ACROSS
         NARROW_STRIPS
@@ -22,7 +21,6 @@ cdef extern from "planes.h" nogil:
         MIXED_CHANNELS
         MIXED_STRIP_CHANNELS
         PICKED_CHANNELS
-    vi32 lanes_between(Py_ssize_t begin, Py_ssize_t end)
     ctypedef struct PlaneStrip:
         Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width, ahead
         const vi32 *masks[STRIPS_ACROSS]
@@ -49,15 +47,10 @@ cdef extern from "planes.h" nogil:
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
 
 cdef enum:
-    PLANE_TAPS = 16
     # Of a row that is staged, at most.
     STAGED_TAPS = 64
     # Scratch for a few rows, at most: what huge steps leave out would be most of more.
     LARGEST_STAGE = 16 << 20
-    PLANE_STRIDES = 2
-    # Pieces of a row that are cut at a time, and those of them with masks.
-    PIECES = 32
-    MASKED_PIECES = 4
     # Tiles of a plane that are placed at a time.
     ROW_TILES = 16
     # Rows of a strip, at least, before the columns beside it; and rows that it fetches ahead from beyond the second-level cache.
@@ -77,18 +70,6 @@ cdef enum:
     EDGE_COLUMNS = 8
     # Of planes that are turned.
     TURNED_PIXELS = 256
-
-
-# Neighbouring output columns: one vector or two. Masks: the index of their first, -1 where every input is inside the image.
-cdef struct Piece:
-    Py_ssize_t column, lanes
-    int vectors, masks
-
-
-cdef struct Pieces:
-    int count
-    Piece piece[PIECES]
-    vi32 masks[MASKED_PIECES * PLANE_TAPS * PLANE_STRIDES]
 
 
 cdef bint is_line(const Problem *problem) noexcept nogil:
@@ -190,18 +171,18 @@ cdef bint in_strips(const Problem *problem) noexcept nogil:
     cdef const PlaneStrips *strips
     if problem.element == FLOAT64 or mixed_lanes(problem):
         return False
+    if problem.stride_width > 1 and max(problem.dilation_height, problem.dilation_width) > 1:
+        return False
     strips = strips_of(problem, FLOAT32)
-    return (
-        strips[0] != NULL and (problem.stride_width == 1 or (problem.dilation_height == 1 and problem.dilation_width == 1))
-        and (
-            4 * problem.width * NEAR_ROWS <= NEAR_BYTES or strips[1] != NULL or (problem.dilation_width == 1 and strips[SHIFTED_STRIPS] != NULL)
-        )
+    return stacks_of(problem) != NULL or (
+        strips[0] != NULL
+        and (4 * problem.width * NEAR_ROWS <= NEAR_BYTES or strips[1] != NULL or (problem.dilation_width == 1 and strips[SHIFTED_STRIPS] != NULL))
     )
 
 
 cdef bint has_strips(const Problem *problem) noexcept nogil:
     """Of problems in strips, those whose elements are read as they are; others are widened."""
-    return strips_of(problem, problem.element)[0] != NULL
+    return strips_of(problem, problem.element)[0] != NULL or (problem.element == FLOAT32 and stacks_of(problem) != NULL)
 
 
 cdef inline Py_ssize_t whole_rows_of(const Problem *problem) noexcept nogil:
@@ -267,42 +248,6 @@ cdef void run_turned(const Problem *problem, Py_ssize_t lead, const char *x, cha
         begin += last - top
 
 
-cdef Py_ssize_t cut_pieces(const Problem *problem, Pieces *pieces, Py_ssize_t column, Py_ssize_t lanes, bint pairs, bint bare) noexcept nogil:
-    """The pieces of a row from an output column on, of so many lanes a vector: two at a time (`pairs`), single ones inside the image without masks (`bare`).
-
-    Returns the column after them.
-    """
-    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, source
-    cdef int masked = 0, inside = -1
-    cdef bint whole
-    cdef Piece *piece
-    pieces.count = 0
-    while column < problem.out_width and pieces.count < PIECES and masked < MASKED_PIECES:
-        piece = &pieces.piece[pieces.count]
-        position = column * stride - problem.pad_left
-        # Columns of the image that the last tap may load.
-        ahead = problem.width - (position + (problem.kernel_width - 1) * problem.dilation_width) if position >= 0 else 0
-        piece.column = column
-        piece.vectors = 2 if pairs and ahead >= stride * (lanes + LANES) and problem.out_width - column >= 2 * lanes else 1
-        piece.lanes = min(lanes, problem.out_width - column)
-        piece.masks = -1
-        whole = ahead >= stride * LANES and piece.lanes == lanes
-        if whole and piece.vectors == 1:
-            piece.masks = inside
-        if piece.masks < 0 and not (whole and (bare or piece.vectors == 2)):
-            piece.masks = <int> (masked * PLANE_TAPS * PLANE_STRIDES)
-            masked += 1
-            if whole:
-                inside = piece.masks
-            for tap in range(problem.kernel_width):
-                for i in range(vectors):
-                    source = position + tap * problem.dilation_width + i * LANES
-                    pieces.masks[piece.masks + tap * vectors + i] = lanes_between(-source, min(problem.width - source, piece.lanes * stride - i * LANES))
-        column += piece.vectors * lanes
-        pieces.count += 1
-    return column
-
-
 cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height; weights are packed as for bands."""
     cdef Problem flat = given[0]
@@ -333,7 +278,7 @@ cdef void run_planes(const Problem *given, const char *x, char *y, Py_ssize_t be
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, lanes, True, not mixed)
+        next_column = cut_pieces(problem, &pieces, column, lanes, True, not mixed, False)
         position = begin
         while position < end:
             image = position // problem.out_height
@@ -462,17 +407,19 @@ cdef void run_strips(
     cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
     cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = strips_of(problem, problem.element)
-    cdef bint narrow = not mixed and has_narrow_strips(problem)
+    cdef bint narrow = VECTOR_BYTES == 64 and not mixed and has_narrow_strips(problem)
     cdef bint picked = narrow or (
-        not mixed and problem.width <= whole_rows_of(problem) and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
+        VECTOR_BYTES == 64 and not mixed and problem.width <= whole_rows_of(problem) and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
     # Every second column of twice as many: the last of few vectors is not worth two. Halves side by side are inside the image or outside together.
     cdef Py_ssize_t vectors = divide_up(problem.out_width, LANES)
     cdef bint doubled = (
-        doubled_strips[0] != NULL and problem.element == BFLOAT16 and not mixed and problem.kernel_width == 3 and problem.stride_width == 1
+        VECTOR_BYTES == 64 and problem.element == BFLOAT16 and not mixed and problem.kernel_width == 3 and problem.stride_width == 1
         and problem.dilation_width == 1 and (vectors % 2 == 0 or vectors >= DOUBLED_VECTORS)
         and problem.pad_left % 2 == 1 and (problem.width | problem.out_width) % 2 == 0
     )
-    cdef bint shifted = not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
+    cdef bint shifted = (
+        VECTOR_BYTES == 64 and not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
+    )
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one
     cdef Py_ssize_t source
@@ -510,7 +457,7 @@ cdef void run_strips(
     if shifted:
         across = SHIFTED_ACROSS
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, lanes, False, False)
+        next_column = cut_pieces(problem, &pieces, column, lanes, False, False, False)
         if picked:
             if narrow:
                 place_picked(problem, LANES // 2, pieces.masks, index)
@@ -571,6 +518,9 @@ cdef void run_strips(
 cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_strips, all planes."""
     cdef Py_ssize_t turned = 0
+    if stacks_of(problem) != NULL:
+        run_stacks(problem, lead, x, y, begin, end)
+        return
     if is_turned(problem):
         turned = problem.channels // LANES * LANES
         run_turned(problem, lead, x, y, begin, end)

@@ -269,6 +269,8 @@ cdef Py_ssize_t scratch_bytes_planes(const Problem *problem) noexcept nogil:
 
 cdef const char *kernel_planes(const Problem *problem) noexcept nogil:
     cdef int kernel = plane_kernel(problem)
+    if kernel == BY_STRIPS and stacks_of(problem) != NULL:
+        return b"in place, plane by plane, stacks of rows"
     if kernel == BY_STRIPS:
         return b"in place, a vector of planes at a time turned into pixels" if is_turned(problem) else b"in place, columns of planes from top to bottom"
     if kernel == BY_MIXED_STRIPS:

@@ -123,11 +123,12 @@ WORD void plane_tile_of(
         one_plane_tile(tile, limits, block, taps, x, y, NULL, 2, 2, 0, 0, FLOAT32);
 }
 
-/* Calls, so that their registers are their own. 5 and 7 taps as a constant gain 5 to 13 % on wide planes, for 18 KB of the wheel. */
+/* Calls, so that their registers are their own. 5 and 7 taps as a constant gain 5 to 13 % on wide planes, for 18 KB of the wheel; 3 where stacks (stacks.h) do not
+ * have nearly all such filters. */
 static __attribute__((noinline)) void plane_tile(
     const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks)
 {
-    if (taps == 3)
+    if (VECTOR_BYTES == 64 && taps == 3)
         plane_tile_of(tile, limits, block, 3, stride, vectors, x, y, masks);
     else
         plane_tile_of(tile, limits, block, taps, stride, vectors, x, y, masks);
@@ -172,8 +173,8 @@ static const PlaneTile mixed_tiles[4] = {
 #endif
 };
 
-/* Taps in a row of a strip, and vectors side by side, at most. */
-enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2 };
+/* Taps in a row of a strip, and vectors side by side, at most; and pieces of a row that are cut at a time. */
+enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, COLUMNS_ACROSS = VECTOR_BYTES == 32 ? 128 : 32 };
 
 
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
@@ -280,8 +281,8 @@ WORD void fetch_run(const char *from, const int bytes, const int write)
 /* `across` vectors side by side of each of `planes` planes, or pairs of narrow ones, at a time: sums that do not wait for each other. Each input row is
  * loaded once, for all rows of outputs that it reaches. */
 WORD void strip_of(
-    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const ptrdiff_t dilation, const int high, const int taps, const int stride,
-    const int across, const int planes, const int how, const int element)
+    const PlaneStrip *given, const vf32 *limits, const char *x, char *y, const int high, const int taps, const int stride, const int across, const int planes,
+    const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
     const int kept = (high - 1) / stride + 1, hold = how == NARROW || (high * taps <= 9 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
@@ -367,7 +368,7 @@ WORD void strip_of(
                             value[v] = how == SHIFTED ? shifted_f32(beside + v, tap - taps / 2) : how == DOUBLED ? columns[v / 2][tap + v % 2]
                                 : load_strip(
                                     pairs[v], strip->width, index, from[v / across * each] + v % across * stride * next,
-                                    from[v / across * each + each - 1], masks[v % across], dilation, tap, stride, how, element);
+                                    from[v / across * each + each - 1], masks[v % across], strip->dilation, tap, stride, how, element);
 #pragma GCC unroll 8
                         for (int k = 0; high - stride + i >= k * stride; k++) {
                             const int place = (high - stride + i - k * stride) * taps + tap;
@@ -437,7 +438,7 @@ WORD void strip_of(
     } while (plane < strip->end_plane);
 }
 
-/* By element (ELEMENT_); with few registers 3x3 with a dilation of 1 has code of its own, which makes it 3 to 6 % faster, and others 1 to 3. */
+/* By element (ELEMENT_). */
 #define ELEMENT_f32 FLOAT32
 #define ELEMENT_f16 FLOAT16
 #define ELEMENT_bf16 BFLOAT16
@@ -445,10 +446,7 @@ WORD void strip_of(
 #define STRIPS_OF(name, type, high, taps, stride, across, planes, how) \
     static __attribute__((noinline)) void name##_##type(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \
     { \
-        if (VECTOR_BYTES == 32 && (taps) == 3 && stride == 1 && strip->dilation == 1) \
-            strip_of(strip, limits, x, y, 1, high, taps, stride, across, planes, how, ELEMENT_##type); \
-        else \
-            strip_of(strip, limits, x, y, strip->dilation, high, taps, stride, across, planes, how, ELEMENT_##type); \
+        strip_of(strip, limits, x, y, high, taps, stride, across, planes, how, ELEMENT_##type); \
     }
 #if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
 #define STRIPS_OF_3(type, stride) \
@@ -504,43 +502,27 @@ STRIPS(doubled_strips_4, bf16, 3, 1, 4, 1, DOUBLED)
     }
 MIXED_STRIPS(f16)
 MIXED_STRIPS(bf16)
-#else
-#define STRIPS_OF_3(type, stride) \
-    STRIPS(strips_3_##stride, type, 3, stride, 1, 2, LOADED) STRIPS(strips_3_##stride##_2, type, 3, stride, 2, 1, LOADED) \
-    STRIPS(strips_3_##stride##_3, type, 3, stride, 3, 1, LOADED)
-#define TABLE_OF_3(type, stride) strips_3_##stride##_##type, strips_3_##stride##_2_##type, strips_3_##stride##_3_##type
-#define WIDER_STRIPS(taps, stride) STRIPS(strips_##taps##_##stride, f32, taps, stride, 1, 2, LOADED)
-#define TABLE_OF_WIDER(taps, stride) strips_##taps##_##stride##_f32
-#define EVEN_STRIPS(taps) STRIPS(strips_##taps##_2, f32, taps, 2, 1, 2, LOADED)
-#define TABLE_OF_EVEN(taps) [taps] = {[2] = {strips_##taps##_2_f32}}
-#define narrow_strips_3_1_f32 NULL
-#define narrow_strips_3_2_f32 NULL
-#define picked_strips_3_2_f32 NULL
-#define narrow_strips_5_2_f32 NULL
-#define shifted_strips_5_f32 NULL
-#define shifted_strips_7_f32 NULL
-#define MIXED_STRIPS(type) \
-    STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
-    STRIPS(mixed_strips_5_1, type, 5, 1, 1, 1, MIXED) STRIPS(mixed_strips_7_1, type, 7, 1, 1, 1, MIXED)
-#define TABLE_OF_MIXED(type) \
-    {[3] = {mixed_strips_3_1_##type, mixed_strips_3_2_##type}, [5] = {mixed_strips_5_1_##type}, [7] = {mixed_strips_7_1_##type}}
-#endif
 STRIPS_OF_3(f32, 1)
 STRIPS_OF_3(f32, 2)
 WIDER_STRIPS(5, 1)
 WIDER_STRIPS(5, 2)
 WIDER_STRIPS(7, 1)
 EVEN_STRIPS(2)
+#else
+#define MIXED_STRIPS(type) \
+    STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
+    STRIPS(mixed_strips_5_1, type, 5, 1, 1, 1, MIXED) STRIPS(mixed_strips_7_1, type, 7, 1, 1, 1, MIXED)
+#define TABLE_OF_MIXED(type) \
+    {[3] = {mixed_strips_3_1_##type, mixed_strips_3_2_##type}, [5] = {mixed_strips_5_1_##type}, [7] = {mixed_strips_7_1_##type}}
+#endif
 MIXED_STRIPS(f32)
 #endif
 /* By element, taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
 static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
-#if VECTOR_BYTES > 16  /* masks that cost little */
+#if VECTOR_BYTES == 64  /* masks that cost little, and registers */
     [FLOAT32] = {
         TABLE_OF_EVEN(2),
-#if VECTOR_BYTES == 64
         TABLE_OF_EVEN(4),
-#endif
         [3] = {
             [1] = {TABLE_OF_3(f32, 1), [NARROW_STRIPS] = narrow_strips_3_1_f32},
             [2] = {TABLE_OF_3(f32, 2), [NARROW_STRIPS] = narrow_strips_3_2_f32, [PICKED_STRIPS] = picked_strips_3_2_f32}},
@@ -548,8 +530,6 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
             [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5_f32},
             [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2_f32}},
         [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7_f32}}},
-#endif
-#if VECTOR_BYTES == 64
     [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
     [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2), [NARROW_STRIPS] = narrow_strips_3_2_bf16}}},
 #endif
