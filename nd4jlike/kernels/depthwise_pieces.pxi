@@ -63,3 +63,16 @@ cdef Py_ssize_t cut_pieces(
         column += piece.vectors * lanes
         pieces.count += 1
     return column
+
+
+# Output rows whose taps fall on the same rows: a phase. The first row of inputs that it has, rows of its own above its first window, and of the image.
+cdef struct Phase:
+    Py_ssize_t first, pad, height
+
+
+cdef inline Phase phase_from(const Problem *problem, Py_ssize_t row) noexcept nogil:
+    """That of an output row, which is its first."""
+    cdef Py_ssize_t phases = problem.dilation_height, position = row * problem.stride_height - problem.pad_top
+    cdef Py_ssize_t pad = divide_up(-position, phases) if position < 0 else -divide(position, phases)
+    cdef Py_ssize_t first = position + pad * phases
+    return Phase(first, pad, divide_up(problem.height - first, phases))

@@ -404,7 +404,7 @@ cdef void run_strips(
     """
     cdef Py_ssize_t itemsize = item_bytes(problem.element), column = 0, next_column, row, rows, top, last, planes = problem.channels * problem.multiplier
     cdef Py_ssize_t together, chunk
-    cdef Py_ssize_t phases = problem.dilation_height, phase, position, base
+    cdef Py_ssize_t phases = problem.dilation_height, phase
     cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = strips_of(problem, problem.element)
     cdef bint narrow = VECTOR_BYTES == 64 and not mixed and has_narrow_strips(problem)
@@ -431,6 +431,7 @@ cdef void run_strips(
     cdef char *y_phase
     cdef vi32 index[STRIP_TAPS]
     cdef vf32 limits[2]
+    cdef Phase inside
     cdef Pieces pieces
     cdef PlaneStrip strip
     if mixed:
@@ -480,13 +481,10 @@ cdef void run_strips(
             strip.first_plane = first
             while strip.first_plane < planes:
                 strip.end_plane = min(strip.first_plane + together, planes)
-                # Output rows whose taps fall on the same rows are a phase.
                 for phase in range(min(phases, last - top)):
-                    position = (top + phase) * problem.stride_height - problem.pad_top
-                    strip.pad = divide_up(-position, phases) if position < 0 else -divide(position, phases)
-                    base = position + strip.pad * phases
-                    strip.height = divide_up(problem.height - base, phases)
-                    x_phase = image + base * problem.x_strides[1] * itemsize
+                    inside = phase_from(problem, top + phase)
+                    strip.pad, strip.height = inside.pad, inside.height
+                    x_phase = image + inside.first * problem.x_strides[1] * itemsize
                     y_phase = out_image + (top + phase) * problem.y_strides[1] * itemsize
                     rows = divide_up(last - top - phase, phases)
                     strip.begin = 0

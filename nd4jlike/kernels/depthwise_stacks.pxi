@@ -42,13 +42,14 @@ cdef inline Py_ssize_t rows_of_stacks(Py_ssize_t rows) noexcept nogil:
 cdef void run_stacks(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Output rows begin to end of batch*out_height of all planes; the weights are those of planes from `lead` on, packed as for bands."""
     cdef PlaneStacks run = stacks_of(problem)
-    cdef Py_ssize_t phases = problem.dilation_height, column = 0, next_column, row, top, last, phase, position, base
+    cdef Py_ssize_t phases = problem.dilation_height, column = 0, next_column, row, top, last, phase, position
     cdef const char *image
     cdef char *out_image
     cdef const Piece *piece
     cdef StackColumns *columns
     cdef int i, tap
     cdef vf32 limits[2]
+    cdef Phase rows
     cdef Pieces pieces
     cdef Stacks stacks
     limits[LOW] = splat_f32(problem.float_min)
@@ -82,12 +83,9 @@ cdef void run_stacks(const Problem *problem, Py_ssize_t lead, const char *x, cha
             top = row % problem.out_height
             last = top + min(problem.out_height - top, end - row)
             row += last - top
-            # Output rows whose taps fall on the same rows are a phase.
             for phase in range(min(phases, last - top)):
-                position = (top + phase) * problem.stride_height - problem.pad_top
-                stacks.pad = divide_up(-position, phases) if position < 0 else -divide(position, phases)
-                base = position + stacks.pad * phases
-                stacks.height = divide_up(problem.height - base, phases)
+                rows = phase_from(problem, top + phase)
+                stacks.pad, stacks.height = rows.pad, rows.height
                 stacks.end = divide_up(last - top - phase, phases)
-                run(&stacks, limits, image + base * problem.x_strides[1] * 4, out_image + (top + phase) * problem.y_strides[1] * 4)
+                run(&stacks, limits, image + rows.first * problem.x_strides[1] * 4, out_image + (top + phase) * problem.y_strides[1] * 4)
         column = next_column
