@@ -110,7 +110,7 @@ cdef const PlaneStrips *mixed_strips_of(const Problem *problem) noexcept nogil:
 
 cdef bint has_mixed_strips(const Problem *problem) noexcept nogil:
     """Of problems with mixed lanes, those by filters that are common."""
-    return mixed_strips_of(problem)[0] != NULL
+    return (VECTOR_BYTES == 64 and mixed_strips_of(problem)[0] != NULL) or mixed_stacks_of(problem) != NULL
 
 
 cdef Problem as_one_plane(const Problem *problem) noexcept nogil:
@@ -516,8 +516,8 @@ cdef void run_strips(
 cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """As run_strips, all planes."""
     cdef Py_ssize_t turned = 0
-    if stacks_of(problem) != NULL:
-        run_stacks(problem, lead, x, y, begin, end)
+    if VECTOR_BYTES == 32:
+        run_stacks(problem, lead, x, y, begin, end, 0)
         return
     if is_turned(problem):
         turned = problem.channels // LANES * LANES
@@ -529,7 +529,9 @@ cdef void run_strips_or_turned(const Problem *problem, Py_ssize_t lead, const ch
 cdef void run_mixed(const Problem *problem, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """The same of pixels that share a vector, in strips, row by row or in tiles."""
     cdef Problem flat = as_one_plane(problem)
-    if has_mixed_strips(problem):
+    if mixed_stacks_of(problem) != NULL:
+        run_stacks(&flat, 0, x, y, begin, end, mixed_lanes(problem))
+    elif VECTOR_BYTES == 64 and has_mixed_strips(problem):
         run_strips(&flat, 0, 0, x, y, begin, end, mixed_lanes(problem))
     elif is_line(problem):
         run_row_by_row(problem, x, y, begin, end)

@@ -5,6 +5,7 @@ cdef extern from "stacks.h" nogil:
         STRIP_TAPS
         STACK_ROWS
         LOW_STACK
+        PAIR_ACROSS
     ctypedef struct StackColumns:
         Py_ssize_t x, y, lanes
         const vi32 *masks
@@ -17,6 +18,7 @@ cdef extern from "stacks.h" nogil:
         StackColumns columns[COLUMNS_ACROSS]
     ctypedef void (*PlaneStacks)(const Stacks *stacks, const vf32 *limits, const char *x, char *y) noexcept nogil
     const PlaneStacks plane_stacks[8][3]
+    const PlaneStacks mixed_stacks[8]
 
 cdef enum:
     # Columns of the image from which on the rows below are fetched from beyond the second-level cache: those of less lie side by side, as prefetchers read.
@@ -31,6 +33,13 @@ cdef inline PlaneStacks stacks_of(const Problem *problem) noexcept nogil:
     return plane_stacks[taps][stride]
 
 
+cdef inline PlaneStacks mixed_stacks_of(const Problem *problem) noexcept nogil:
+    """The same of pixels that share a vector."""
+    if stacks_of(problem) == NULL or problem.element != FLOAT32 or problem.stride_width > 1:
+        return NULL
+    return mixed_stacks[problem.kernel_width]
+
+
 cdef inline Py_ssize_t rows_of_stacks(Py_ssize_t rows) noexcept nogil:
     """Rows that are computed for so many."""
     cdef Py_ssize_t whole = rows // STACK_ROWS * STACK_ROWS, rest = rows - whole
@@ -39,9 +48,14 @@ cdef inline Py_ssize_t rows_of_stacks(Py_ssize_t rows) noexcept nogil:
     return whole + (0 if rest == 0 else LOW_STACK if rest <= LOW_STACK else STACK_ROWS)
 
 
-cdef void run_stacks(const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end of batch*out_height of all planes; the weights are those of planes from `lead` on, packed as for bands."""
-    cdef PlaneStacks run = stacks_of(problem)
+cdef void run_stacks(
+    const Problem *problem, Py_ssize_t lead, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t mixed,
+) noexcept nogil:
+    """Output rows begin to end of batch*out_height of all planes; the weights are those of planes from `lead` on, packed as for bands.
+
+    `mixed`: lanes of the whole pixels of a vector, where they are one plane; else 0.
+    """
+    cdef PlaneStacks run = mixed_stacks_of(problem) if mixed else stacks_of(problem)
     cdef Py_ssize_t phases = problem.dilation_height, column = 0, next_column, row, top, last, phase, position
     cdef const char *image
     cdef char *out_image
@@ -64,18 +78,22 @@ cdef void run_stacks(const Problem *problem, Py_ssize_t lead, const char *x, cha
     stacks.fetches = problem.distance >= BEYOND_SECOND_LEVEL and problem.width >= FETCHED_COLUMNS
     stacks.begin = 0
     while column < problem.out_width:
-        next_column = cut_pieces(problem, &pieces, column, LANES, False, False, True)
+        next_column = cut_pieces(problem, &pieces, column, mixed if mixed else LANES, False, False, True)
         stacks.count = pieces.count
         for i in range(pieces.count):
             piece = &pieces.piece[i]
             columns = &stacks.columns[i]
             position = piece.column * problem.stride_width - problem.pad_left
-            columns.x, columns.y, columns.lanes = position * 4, piece.column * 4, piece.lanes
+            # What a vector of fewer pixels has behind them the next one stores.
+            columns.x, columns.y, columns.lanes = position * 4, piece.column * 4, LANES if mixed and i + 1 < pieces.count else piece.lanes
             columns.masks, columns.masked = &pieces.masks[piece.masks], 0
             for tap in range(problem.kernel_width):
-                if piece.lanes < LANES or position < 0 or position + LANES * problem.stride_width > problem.width:
+                if position < 0 or position + LANES * problem.stride_width > problem.width:
                     columns.masked |= 1 << tap
                 position += problem.dilation_width
+        while mixed and stacks.count < PAIR_ACROSS:
+            stacks.columns[stacks.count] = stacks.columns[stacks.count - 1]
+            stacks.count += 1
         row = begin
         while row < end:
             image = x + row // problem.out_height * problem.x_strides[0] * 4

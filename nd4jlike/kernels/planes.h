@@ -212,13 +212,12 @@ typedef struct {
 
 typedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y);
 
-#if VECTOR_BYTES > 16
+#if VECTOR_BYTES == 64  /* masks that cost little, and registers for weights beside the sums */
 /* The inputs of a tap; those of every second column are loaded once for two taps, and in an order of their own. */
 WORD vf32 load_strip(
     vf32 *pair, ptrdiff_t width, const vi32 *index, const char *x, const char *other, const vmask *masks, ptrdiff_t dilation, const int tap, const int stride,
     const int how, const int element)
 {
-#if VECTOR_BYTES == 64
     /* Without a stride one register holds them. */
     if (tap == 0 && how == NARROW && stride == 1)
         pair[0] = join_halves_f32(load_half_f32((const float *)x, width), load_half_f32((const float *)other, width));
@@ -234,17 +233,14 @@ WORD vf32 load_strip(
         pair[0] = load_first(x, LANES, element), pair[1] = load_first(x + LANES * BYTES_OF(element), width - LANES, element);
     if (how == NARROW || how == PICKED)
         return stride == 1 ? pick_from_one(pair[0], index[tap], masks[tap]) : pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
-#endif
     if (stride == 1)
         return load_where(x + tap * dilation * BYTES_OF(element), masks[tap], element);
-#if VECTOR_BYTES == 64
     /* A lane has the halves of two columns. */
     if (element != FLOAT32) {
         if (tap % 2 == 0)
             pair[0] = load_pairs_where(x + 2 * tap, masks[tap * stride], masks[tap * stride + 1]);
         return widen_every_second(pair[0], tap % 2, element);
     }
-#endif
     if (tap % 2 == 0) {
         pair[0] = load_where_f32((const float *)x + tap, masks[tap * stride]);
         pair[1] = load_where_f32((const float *)x + tap + LANES, masks[tap * stride + 1]);
@@ -260,10 +256,8 @@ WORD vf32 shifted_f32(const vf32 *beside, const int by)
 
 WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int how)
 {
-#if VECTOR_BYTES == 64
     if (how == NARROW)
         return halves_f32(weights[vector * LANES], other[vector * LANES]);
-#endif
     return plane_weight(weights + vector * LANES, how == MIXED);
 }
 
@@ -285,7 +279,7 @@ WORD void strip_of(
     const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    const int kept = (high - 1) / stride + 1, hold = how == NARROW || (high * taps <= 9 && VECTOR_BYTES == 64), each = how == NARROW ? 2 : 1;
+    const int kept = (high - 1) / stride + 1, hold = how == NARROW || high * taps <= 9, each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED ? taps * stride : taps;
     const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
@@ -346,7 +340,6 @@ WORD void strip_of(
                         if (strip->after)
                             beside[across + 1] = load_where_f32((const float *)(from[0] + across * VECTOR_BYTES), masks[0][across + 1]);
                     }
-#if VECTOR_BYTES == 64
                     /* Of the columns before the first tap and that tap, of it and the next, and so on. */
                     if (how == DOUBLED)
 #pragma GCC unroll 2
@@ -358,7 +351,6 @@ WORD void strip_of(
                                         (const float *)(from[0] + two * VECTOR_BYTES + (i ? i : -1) * BYTES_OF(element)), masks[two][(i + 1) / 2]);
                                 columns[two][i] = widen_every_second(pairs[two][0], (i + 1) % 2, element);
                             }
-#endif
 #pragma GCC unroll 16
                     for (int step = 0; step < turns * taps; step++) {
                         const int tap = step % taps, first = step / taps * (vectors / turns);
@@ -399,7 +391,6 @@ WORD void strip_of(
                 for (int v = 0; v < vectors; v++) {
                     const vf32 value = stride == 2 && how == LOADED && element == FLOAT32 ? seconds_in_order(sums[v][0]) : sums[v][0];
                     char *at = to[v / across * each] + v % across * next;
-#if VECTOR_BYTES == 64
                     if (how == NARROW) {
                         if (element != FLOAT32) {
                             narrow_two(at, to[v * each + 1], value, strip->lanes, element);
@@ -414,7 +405,6 @@ WORD void strip_of(
                             store_brains(to[0] + v / 2 * VECTOR_BYTES, sums[v - 1][0], value, v == across - 1 ? strip->lanes / 2 : LANES);
                         continue;
                     }
-#endif
                     if (element != FLOAT32)
                         narrow_halves(at, value, v % across == across - 1 ? strip->lanes : LANES, element);
                     else if (v % across == across - 1)
@@ -448,7 +438,6 @@ WORD void strip_of(
     { \
         strip_of(strip, limits, x, y, high, taps, stride, across, planes, how, ELEMENT_##type); \
     }
-#if VECTOR_BYTES == 64  /* registers for 9 weights and 4 vectors; narrow planes leave no lanes idle */
 #define STRIPS_OF_3(type, stride) \
     STRIPS(strips_3_##stride, type, 3, stride, 1, 2, LOADED) STRIPS(strips_3_##stride##_2, type, 3, stride, 2, 1, LOADED) \
     STRIPS(strips_3_##stride##_3, type, 3, stride, 3, 1, LOADED) STRIPS(strips_3_##stride##_4, type, 3, stride, 4, 1, LOADED)
@@ -508,18 +497,11 @@ WIDER_STRIPS(5, 1)
 WIDER_STRIPS(5, 2)
 WIDER_STRIPS(7, 1)
 EVEN_STRIPS(2)
-#else
-#define MIXED_STRIPS(type) \
-    STRIPS(mixed_strips_3_1, type, 3, 1, 1, 1, MIXED) STRIPS(mixed_strips_3_2, type, 3, 1, 2, 1, MIXED) \
-    STRIPS(mixed_strips_5_1, type, 5, 1, 1, 1, MIXED) STRIPS(mixed_strips_7_1, type, 7, 1, 1, 1, MIXED)
-#define TABLE_OF_MIXED(type) \
-    {[3] = {mixed_strips_3_1_##type, mixed_strips_3_2_##type}, [5] = {mixed_strips_5_1_##type}, [7] = {mixed_strips_7_1_##type}}
-#endif
 MIXED_STRIPS(f32)
 #endif
 /* By element, taps and stride, the same down and across; and vectors side by side, less one, or the kind. */
 static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
-#if VECTOR_BYTES == 64  /* masks that cost little, and registers */
+#if VECTOR_BYTES == 64
     [FLOAT32] = {
         TABLE_OF_EVEN(2),
         TABLE_OF_EVEN(4),
@@ -552,11 +534,8 @@ static const PlaneStrips doubled_strips[STRIPS_ACROSS] = {
 /* Of pixels that share a vector, at step 1: by element, taps, and vectors side by side, less one. */
 enum { MIXED_STRIP_CHANNELS = LANES / 2 };
 static const PlaneStrips mixed_strips[4][STRIP_TAPS + 1][STRIPS_ACROSS] = {
-#if VECTOR_BYTES > 16
-    [FLOAT32] = TABLE_OF_MIXED(f32),
-#endif
 #if VECTOR_BYTES == 64
-    [FLOAT16] = TABLE_OF_MIXED(f16), [BFLOAT16] = TABLE_OF_MIXED(bf16),
+    [FLOAT32] = TABLE_OF_MIXED(f32), [FLOAT16] = TABLE_OF_MIXED(f16), [BFLOAT16] = TABLE_OF_MIXED(bf16),
 #endif
 };
 /* The same by filters of one column. */

@@ -38,6 +38,10 @@ typedef struct {
 
 typedef void (*PlaneStacks)(const Stacks *stacks, const vf32 *limits, const char *x, char *y);
 
+/* Pixels that share a vector have more weights than registers: of filters above 3x3 each is read for two vectors of 6 outputs. */
+enum { PAIR_ROWS = 6, PAIR_ACROSS = 2, KEPT_WEIGHTS = 8 };
+#define IN_PAIRS(high, mixed) ((mixed) && (high) > 3)
+
 #if VECTOR_BYTES == 32
 /* The inputs of a tap, or, by steps of 2, those of it and of the next one. */
 WORD void stack_cells(vf32 *cells, const char *at, const vmask *mask, const int stride, const int together, const int masked)
@@ -91,37 +95,148 @@ WORD void add_to_stack(
     }
 }
 
+/* All taps of pixels that share a vector, in the order of channels last: row by row of inputs, and of a row tap by tap. Of 3x3 most weights are kept; others
+ * are read in the order that is written here, or the compiler reads them ahead and keeps sums in memory instead. */
+WORD void add_mixed_to_stack(
+    vf32 sums[][STACK_ROWS], const float *weight, const char *from, ptrdiff_t x_row, ptrdiff_t x_tap, ptrdiff_t beside, const vi32 *masks, ptrdiff_t above,
+    ptrdiff_t below, const int rows, const int high, const int vectors, const int masked)
+{
+    const int reach = rows - 1 + high, held = high == 3 && rows == STACK_ROWS ? KEPT_WEIGHTS : 0;
+    const vf32 *weights = (const vf32 *)weight;
+    vf32 kept[KEPT_WEIGHTS];
+    const Steps steps = steps_of(x_row);
+#pragma GCC unroll 8
+    for (int i = 0; i < held; i++) {
+        kept[i] = weights[i];
+        __asm__("" : "+x"(kept[i]));
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < reach; row++) {
+        const char *at = step_to(&from, steps, row);
+        if (((row < high / 2 || rows < STACK_ROWS) && row < above) || ((row >= reach - high / 2 || rows < STACK_ROWS) && row >= reach - below))
+            continue;
+#define ADD_TAP(tap) \
+    { \
+        vf32 cells[PAIR_ACROSS]; \
+        _Pragma("GCC unroll 2") \
+        for (int v = 0; v < vectors; v++) { \
+            const char *cell = at + (tap) * x_tap + v * beside; \
+            cells[v] = masked ? load_where_f32((const float *)cell, mask_of(masks[tap])) : *(const vf32 *)cell; \
+            __asm__ volatile("" : "+x"(cells[v]) : : "memory"); \
+        } \
+        _Pragma("GCC unroll 8") \
+        for (int output = 0; output < rows; output++) \
+            if (row >= output && row < output + high) { \
+                const int place = (row - output) * high + (tap); \
+                vf32 each = place < held ? kept[place] : weights[place]; \
+                if (!held) \
+                    __asm__ volatile("" : "+x"(each) : : "memory"); \
+                _Pragma("GCC unroll 2") \
+                for (int v = 0; v < vectors; v++) \
+                    sums[v][output] += cells[v] * each; \
+            } \
+    }
+        if (held) {
+            ADD_TAP(0)
+            ADD_TAP(1)
+            ADD_TAP(2)
+        } else
+#pragma GCC unroll 1
+            for (int tap = 0; tap < high; tap++)
+                ADD_TAP(tap)
+#undef ADD_TAP
+    }
+}
+
+/* The inputs of a pair of vectors, some of which are outside: tap by tap of each row inside. */
+static __attribute__((noinline)) void copy_taps(
+    vf32 *copy, const StackColumns *columns, const char *x, ptrdiff_t x_row, ptrdiff_t x_tap, ptrdiff_t first, ptrdiff_t end, ptrdiff_t taps)
+{
+    const ptrdiff_t beside = columns[1].x - columns[0].x;
+    for (ptrdiff_t tap = 0; tap < taps; tap++) {
+        const vmask left = mask_of(columns[0].masks[tap]), right = mask_of(columns[1].masks[tap]);
+        const char *from = x + first * x_row + tap * x_tap;
+        vf32 *to = copy + (first * taps + tap) * PAIR_ACROSS;
+        for (ptrdiff_t row = first; row < end; row++, from += x_row, to += taps * PAIR_ACROSS) {
+            to[0] = load_where_f32((const float *)from, left);
+            to[1] = load_where_f32((const float *)(from + beside), right);
+        }
+    }
+}
+
+/* The first lanes of some rows. */
+static __attribute__((noinline)) void store_parts(const vf32 *parts, char *y, ptrdiff_t y_row, ptrdiff_t lanes, ptrdiff_t stored)
+{
+#pragma GCC unroll 1
+    for (; stored > 0; stored--, parts++, y += y_row)
+        store_f32((float *)y, *parts, lanes);
+}
+
+/* `stored` rows of a stack, all of one that is not low. */
+WORD void store_stack(const vf32 *sums, const Stacks *stacks, char *y, ptrdiff_t lanes, ptrdiff_t stored, const int rows)
+{
+    const Steps steps = steps_of(stacks->y_row);
+    const char *to = y;
+    vf32 parts[STACK_ROWS];
+    /* What a whole vector writes to the next row is written again. */
+    if (rows > LOW_STACK && stored == rows && (lanes == LANES || (rows == STACK_ROWS && lanes >= LANES / 2 && stacks->y_row == 4 * lanes))) {
+#pragma GCC unroll 8
+        for (int i = 0; i < rows - 1; i++)
+            *(vf32 *)step_to(&to, steps, i) = sums[i];
+        store_f32((float *)step_to(&to, steps, rows - 1), sums[rows - 1], lanes);
+        return;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+        parts[i] = sums[i];
+    store_parts(parts, y, steps.one, lanes, stored);
+}
+
 /* `rows` outputs, the first of which has its first tap at x; all are stored, of a low stack `stored`. */
 WORD void one_stack(
     const Stacks *stacks, const StackColumns *columns, const vf32 *limits, const float *block, const char *x, char *y, ptrdiff_t above, ptrdiff_t below,
-    ptrdiff_t stored, const int rows, const int high, const int stride)
+    ptrdiff_t stored, const int rows, const int high, const int stride, const int mixed)
 {
-    const Steps steps = steps_of(stacks->x_row), y_steps = steps_of(stacks->y_row);
-    const ptrdiff_t pitch = (high == 3 ? 3 : stacks->taps) * LANES, lanes = columns->lanes;
+    const Steps steps = steps_of(stacks->x_row);
+    const ptrdiff_t pitch = (high == 3 ? 3 : stacks->taps) * LANES;
     const vi32 *masks = columns->masks;
     const float *weight = block + LANES;
-    const char *to = y;
+    const char *from = x;
     unsigned masked = columns->masked;
-    vf32 sums[STACK_ROWS], low, most;
+    const int vectors = IN_PAIRS(high, mixed) ? PAIR_ACROSS : 1;
+    vf32 sums[PAIR_ACROSS][STACK_ROWS], low, most;
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-        sums[i] = splat_f32(*block);
+        for (int i = 0; i < rows; i++)
+            sums[v][i] = plane_weight(block, mixed);
 #define ADD_TO_STACK(together) \
     { \
         if (masked & ((1 << (together)) - 1) || rows < STACK_ROWS) \
-            add_to_stack(sums, weight, pitch, x, steps, masks, above, below, rows, high, stride, together, 1); \
+            add_to_stack(sums[0], weight, pitch, from, steps, masks, above, below, rows, high, stride, together, 1); \
         else \
-            add_to_stack(sums, weight, pitch, x, steps, masks, above, below, rows, high, stride, together, 0); \
+            add_to_stack(sums[0], weight, pitch, from, steps, masks, above, below, rows, high, stride, together, 0); \
         masked >>= together; \
         masks += (together) * stride; \
-        x += (together) * stacks->x_tap; \
+        from += (together) * stacks->x_tap; \
         weight += (together) * LANES; \
     }
-    if (high <= PAIRED_TAPS && stride == 2) {
+    if (mixed) {
+        ptrdiff_t x_row = stacks->x_row, x_tap = stacks->x_tap, beside = vectors > 1 ? columns[1].x - columns[0].x : 0;
+        vf32 copy[vectors > 1 ? (PAIR_ROWS - 1 + STRIP_TAPS) * STRIP_TAPS * PAIR_ACROSS : 1];
+        if (vectors > 1 && (masked || columns[1].masked)) {
+            copy_taps(copy, columns, x, x_row, x_tap, above, rows - 1 + high - (below > 0 ? below : 0), high);
+            from = (const char *)copy, x_tap = PAIR_ACROSS * VECTOR_BYTES, x_row = high * x_tap, beside = VECTOR_BYTES;
+        }
+        if (vectors == 1 && (masked || rows < STACK_ROWS))
+            add_mixed_to_stack(sums, weight, from, x_row, x_tap, beside, masks, above, below, rows, high, vectors, 1);
+        else
+            add_mixed_to_stack(sums, weight, from, x_row, x_tap, beside, masks, above, below, rows, high, vectors, 0);
+    } else if (high <= PAIRED_TAPS && stride == 2) {
         ADD_TO_STACK(2)
         if (high > 2)
             ADD_TO_STACK(1)
-    } else if (high == 3)
+    } else if (high == 3 && rows == STACK_ROWS)
 #pragma GCC unroll 3
         for (int tap = 0; tap < 3; tap++)
             ADD_TO_STACK(1)
@@ -132,49 +247,39 @@ WORD void one_stack(
 #undef ADD_TO_STACK
     low = limits[0], most = limits[1];
     __asm__("" : "+v"(low), "+v"(most));
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) {
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) {
-        sums[i] = at_most_f32(at_least_f32(sums[i], low), most);
-        if (stride == 2)
-            sums[i] = seconds_in_order(sums[i]);
-    }
-    /* What a whole vector writes to the next row is written again. */
-    if (rows == STACK_ROWS && (lanes == LANES || (lanes >= LANES / 2 && stacks->y_row == 4 * lanes))) {
-#pragma GCC unroll 8
-        for (int i = 0; i < rows - 1; i++)
-            *(vf32 *)step_to(&to, y_steps, i) = sums[i];
-        store_f32((float *)step_to(&to, y_steps, rows - 1), sums[rows - 1], lanes);
-    } else {
-        vf32 parts[STACK_ROWS];
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
-            parts[i] = sums[i];
-#pragma GCC unroll 1
-        for (ptrdiff_t i = 0; i < stored; i++, y += y_steps.one)
-            store_f32((float *)y, parts[i], lanes);
+        for (int i = 0; i < rows; i++) {
+            sums[v][i] = at_most_f32(at_least_f32(sums[v][i], low), most);
+            if (stride == 2)
+                sums[v][i] = seconds_in_order(sums[v][i]);
+        }
+        store_stack(sums[v], stacks, y + (columns[v].y - columns[0].y), columns[v].lanes, stored, rows);
     }
 }
 
 /* The rows that stacks add below these: inputs, and outputs of two vectors at a time, which share lines. */
-WORD void fetch_below(const Stacks *stacks, const char *x, const char *y, int second, const int high, const int stride)
+WORD void fetch_below(const Stacks *stacks, const char *x, const char *y, int second, const int rows, const int high, const int stride)
 {
     if (second || stride > 1) {
-        x += ((STACK_ROWS - 1) * stride + high) * stacks->x_row;
+        x += ((rows - 1) * stride + high) * stacks->x_row;
 #pragma GCC unroll 14
-        for (int i = 0; i < STACK_ROWS * stride; i++, x += stacks->x_row)
+        for (int i = 0; i < rows * stride; i++, x += stacks->x_row)
             __builtin_prefetch(x, 0, 2);
     }
     if (second) {
-        y += STACK_ROWS * stacks->y_row;
+        y += rows * stacks->y_row;
 #pragma GCC unroll 7
-        for (int i = 0; i < STACK_ROWS; i++, y += stacks->y_row)
+        for (int i = 0; i < rows; i++, y += stacks->y_row)
             __builtin_prefetch(y, 1, 2);
     }
 }
 
-WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, char *y, const int high, const int stride)
+WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, char *y, const int high, const int stride, const int mixed)
 {
     const ptrdiff_t end = stacks->end, rows = end - stacks->begin;
+    const int vectors = IN_PAIRS(high, mixed) ? PAIR_ACROSS : 1, few = IN_PAIRS(high, mixed) ? PAIR_ROWS : LOW_STACK;
     for (ptrdiff_t plane = stacks->first_plane; plane < stacks->end_plane; plane++) {
         const ptrdiff_t place = stacks->lead + plane;
         const float *block = stacks->blocks + place / LANES * stacks->block_vectors * LANES + place % LANES;
@@ -184,51 +289,66 @@ WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, cha
         for (ptrdiff_t row = stacks->begin; row < end;) {
             /* Of what is left rows before it are computed again. */
             ptrdiff_t first = row > end - STACK_ROWS ? end - STACK_ROWS : row, at = first * stride - stacks->pad;
-            const int low = rows < STACK_ROWS || end - row <= LOW_STACK || -at > high / 2 || at + (STACK_ROWS - 1) * stride + high - stacks->height > high / 2;
+            const int low = few == PAIR_ROWS || rows < STACK_ROWS || end - row <= few || -at > high / 2
+                || at + (STACK_ROWS - 1) * stride + high - stacks->height > high / 2;
             const StackColumns *columns = stacks->columns, *const last = columns + stacks->count;
             const char *from;
             char *to;
             ptrdiff_t above, below;
             if (low) {
-                first = rows < LOW_STACK || row <= end - LOW_STACK ? row : end - LOW_STACK;
+                first = rows < few || row <= end - few ? row : end - few;
                 at = first * stride - stacks->pad;
             }
             from = of_plane + at * stacks->x_row;
             to = to_plane + first * stacks->y_row;
             above = at < 0 ? -at : 0;
-            below = at + ((low ? LOW_STACK : STACK_ROWS) - 1) * stride + high - stacks->height;
-            row = first + (low ? LOW_STACK : STACK_ROWS);
+            below = at + ((low ? few : STACK_ROWS) - 1) * stride + high - stacks->height;
+            row = first + (low ? few : STACK_ROWS);
             if (low)
-                for (; columns < last; columns++)
+                for (; columns < last; columns += vectors) {
+                    if (columns + vectors > last)
+                        columns = last - vectors;
+                    if (stacks->fetches && few == PAIR_ROWS)
+                        fetch_below(stacks, from + columns->x, to + columns->y, 1, few, high, stride);
                     one_stack(
-                        stacks, columns, limits, block, from + columns->x, to + columns->y, above, below, rows < LOW_STACK ? rows : LOW_STACK, LOW_STACK,
-                        high, stride);
+                        stacks, columns, limits, block, from + columns->x, to + columns->y, above, below, rows < few ? rows : few, few, high, stride, mixed);
+                }
             else
                 for (; columns < last; columns++) {
                     if (stacks->fetches)
-                        fetch_below(stacks, from + columns->x, to + columns->y, (columns - stacks->columns) & 1, high, stride);
-                    one_stack(stacks, columns, limits, block, from + columns->x, to + columns->y, above, below, STACK_ROWS, STACK_ROWS, high, stride);
+                        fetch_below(stacks, from + columns->x, to + columns->y, (columns - stacks->columns) & 1, STACK_ROWS, high, stride);
+                    one_stack(stacks, columns, limits, block, from + columns->x, to + columns->y, above, below, STACK_ROWS, STACK_ROWS, high, stride, mixed);
                 }
         }
     }
 }
-#define STACKS(high, stride) \
-    static __attribute__((noinline)) void stacks_##high##_##stride(const Stacks *stacks, const vf32 *limits, const char *x, char *y) \
+#define STACKS(name, high, stride, mixed) \
+    static __attribute__((noinline)) void name(const Stacks *stacks, const vf32 *limits, const char *x, char *y) \
     { \
-        stacks_of(stacks, limits, x, y, high, stride); \
+        stacks_of(stacks, limits, x, y, high, stride, mixed); \
     }
-STACKS(2, 2)
-STACKS(3, 1)
-STACKS(3, 2)
-STACKS(5, 1)
-STACKS(5, 2)
-STACKS(7, 1)
+STACKS(stacks_2_2, 2, 2, 0)
+STACKS(stacks_3_1, 3, 1, 0)
+STACKS(stacks_3_2, 3, 2, 0)
+STACKS(stacks_5_1, 5, 1, 0)
+STACKS(stacks_5_2, 5, 2, 0)
+STACKS(stacks_7_1, 7, 1, 0)
+STACKS(mixed_stacks_3, 3, 1, 1)
+STACKS(mixed_stacks_5, 5, 1, 1)
+STACKS(mixed_stacks_7, 7, 1, 1)
 #endif
 
 /* By taps, the same down and across, and stride. */
 static const PlaneStacks plane_stacks[STRIP_TAPS + 1][3] = {
 #if VECTOR_BYTES == 32
     [2] = {[2] = stacks_2_2}, [3] = {[1] = stacks_3_1, [2] = stacks_3_2}, [5] = {[1] = stacks_5_1, [2] = stacks_5_2}, [7] = {[1] = stacks_7_1},
+#endif
+};
+
+/* Of pixels that share a vector (`mixed`), each lane of which has weights of its own, at step 1: by taps. */
+static const PlaneStacks mixed_stacks[STRIP_TAPS + 1] = {
+#if VECTOR_BYTES == 32
+    [3] = mixed_stacks_3, [5] = mixed_stacks_5, [7] = mixed_stacks_7,
 #endif
 };
 
