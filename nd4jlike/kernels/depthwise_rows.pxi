@@ -359,7 +359,7 @@ cdef void run_image(
     """Output rows begin to end, columns first to last."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts
+    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts, alone
     cdef Py_ssize_t shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
     cdef bint whole, tall, paired
     cdef Range pairs
@@ -374,8 +374,10 @@ cdef void run_image(
     parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
     if job.parted:
         parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
-    elif job.pixel and not job.resident and VECTOR_BYTES == 64:
-        parts = max(parts, job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES)
+    elif job.pixel and not job.resident and (VECTOR_BYTES == 64 or (VECTOR_BYTES == 32 and across.dilation == 1 and across.taps > across.step)):
+        alone = job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES
+        # Of pixels that share sets with AVX2 few find what outputs side by side share.
+        parts = max(parts, min(alone, 2) if VECTOR_BYTES == 32 and lowest_bit(across.x) >= ALONE_PIXEL_BYTES else alone)
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
