@@ -390,33 +390,37 @@ def test_d1_square_filters_on_planes_stay_within_their_buffers(isa, side, kernel
 
 
 @every_isa
+@pytest.mark.parametrize(("data_format", "channels"), [("NCHW", 5), ("NHWC", 3)])
 @pytest.mark.parametrize(("kernel", "stride", "dilation"), [(2, 2, 1), (3, 1, 1), (3, 1, 2), (3, 2, 1), (5, 1, 1), (5, 2, 1), (7, 1, 1)])
-def test_d15_rows_of_planes_have_the_same_bits_with_any_others(isa, kernel, stride, dilation):
+def test_d15_rows_have_the_same_bits_with_any_others(isa, data_format, channels, kernel, stride, dilation):
     """D15: each on its own rows, the result has the same bits for any number of threads; D7: what is between the elements stays as it was."""
-    compared = 0
+    compared, rows = 0, data_format.index("H")
     for place, (height, width) in enumerate(itertools.product((3, 4, 6, 7, 8, 11, 12, 15, 30, 61), (4, 7, 8, 9, 27, 40))):
         before, after = ((kernel // 2 * dilation, (kernel - 1) // 2 * dilation), (0, 3), (kernel, 1), (1, 2 * kernel))[place % 4]
         height, width = height * stride, width * stride
         if min(height, width) + before + after < (kernel - 1) * dilation + 1:
             continue
-        x, weights = random((1, 5, height, width), place), random((kernel, kernel, 5, 1), 2)
-        steps = {"stride": stride, "dilation": dilation, "padding": ((before, after), (after, before)), "data_format": "NCHW", "isa": isa}
+        x = random((1, channels, height, width) if rows == 2 else (1, height, width, channels), place)
+        steps = {"stride": stride, "dilation": dilation, "padding": ((before, after), (after, before)), "data_format": data_format, "isa": isa}
+        weights = random((kernel, kernel, channels, 1), 2)
         plan = nd.DepthwiseConv2d(weights, **steps)
         want = np.asarray(plan(x))
-        around = np.full((*want.shape[:3], want.shape[3] + place % 5), 7, np.float32)
-        plan(x, around[..., : want.shape[3]])
-        assert around[..., : want.shape[3]].tobytes() == want.tobytes(), (height, width)
-        assert (around[..., want.shape[3] :] == 7).all()
-        for first in {first for first in (1, want.shape[2] // 3, want.shape[2] - 1) if 0 < first < want.shape[2]}:
-            top, last = first * stride - before, (want.shape[2] - 1) * stride - before + (kernel - 1) * dilation + 1
-            inside = np.ascontiguousarray(x[:, :, max(top, 0) : last])
-            if not inside.shape[2]:
+        outputs, columns = want.shape[rows], want.shape[rows + 1]
+        around = np.full((*want.shape[: rows + 1], columns + place % 5, *want.shape[rows + 2 :]), 7, np.float32)
+        inner, outer = np.split(around, [columns], rows + 1)
+        plan(x, inner)
+        assert inner.tobytes() == want.tobytes(), (height, width)
+        assert (outer == 7).all()
+        for first in {first for first in (1, outputs // 3, outputs - 1) if 0 < first < outputs}:
+            top, last = first * stride - before, (outputs - 1) * stride - before + (kernel - 1) * dilation + 1
+            inside = np.ascontiguousarray(np.split(x, [max(top, 0), min(last, height)], rows)[1])
+            if not inside.size:
                 continue
             pads = ((max(-top, 0), max(last - height, 0)), steps["padding"][1])
             some = nd.DepthwiseConv2d(weights, **(steps | {"padding": pads}))
             texts = [one.explain(given).splitlines() for one, given in ((plan, x), (some, inside))]
             if texts[0][1] == texts[1][1] and texts[0][2].partition(",")[0] == texts[1][2].partition(",")[0]:  # the same kernel and taps
-                assert np.asarray(some(inside)).tobytes() == want[:, :, first:].tobytes(), (height, width, first)
+                assert np.asarray(some(inside)).tobytes() == np.split(want, [first], rows)[1].tobytes(), (height, width, first)
                 compared += 1
     assert compared > 50
 
