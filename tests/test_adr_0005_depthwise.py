@@ -125,6 +125,30 @@ def test_d1_the_longest_steps(isa, dtype):
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kernel", [(2, 2), (4, 4), (3, 5), (6, 2), (9, 9), (4, 16)])
+def test_d1_any_filter_on_pixels_of_a_few_channels_stays_within_its_buffers(isa, side, kernel):
+    """D1: taps outside the image add nothing."""
+    found = set()
+    for place, (width, channels) in enumerate(itertools.product((1, 2, 3, 5, 8, 13, 33, 70), (2, 3, 4))):
+        dilation = ((1, 1), (1, 1), (2, 3), (1, 2), (3, 1))[place % 5]
+        sides = (place % kernel[1], place % 3)
+        above = (place % kernel[0], (place + 1) % 4)
+        height = (1, 5, 6, 7, 19)[place % 5]
+        if min(height + sum(above) - (kernel[0] - 1) * dilation[0], width + sum(sides) - (kernel[1] - 1) * dilation[1]) < 1:
+            above, sides = (kernel[0] * dilation[0],) * 2, (kernel[1] * dilation[1],) * 2
+        steps = {"dilation": dilation, "padding": (above, sides)}
+        values, weights, bias = random((2, height, width, channels), 1), random((*kernel, channels, 1), 2), random((channels,), 3)
+        want, bound = depthwise_float(values, weights, bias, (-1.0, 1.0), **steps)
+        out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, activation="relu_n1_to_1", threads=1 + place % 2, **steps)
+        plan(guarded_array(values, side), out)
+        assert (abs(out - want) <= bound).all(), (values.shape, weights.shape, steps)
+        found.add("pixels side by side in a vector, from top to bottom" in plan.explain())
+    assert (True in found) == (isa == "avx2")
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_d1_nothing_beyond_the_buffers_is_touched(isa, side, data_format):
     """D1: taps outside the image add nothing."""

@@ -5,13 +5,16 @@ cdef extern from "stacks.h" nogil:
         STRIP_TAPS
         STACK_ROWS
         LOW_STACK
+        PAIR_ROWS
         PAIR_ACROSS
+        WINDOW_BYTES
+    Py_ssize_t window_pitch(Py_ssize_t taps, Py_ssize_t x_tap)
     ctypedef struct StackColumns:
         Py_ssize_t x, y, lanes
         const vi32 *masks
         unsigned int masked
     ctypedef struct Stacks:
-        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, begin, end, pad, height, taps, x_tap, x_row, y_row
+        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, begin, end, pad, height, high, taps, x_tap, x_row, y_row, x_bytes
         const float *blocks
         Py_ssize_t block_vectors
         int count, fetches
@@ -35,9 +38,12 @@ cdef inline PlaneStacks stacks_of(const Problem *problem) noexcept nogil:
 
 cdef inline PlaneStacks mixed_stacks_of(const Problem *problem) noexcept nogil:
     """The same of pixels that share a vector."""
-    if stacks_of(problem) == NULL or problem.element != FLOAT32 or problem.stride_width > 1:
+    cdef Py_ssize_t high = problem.kernel_height, taps = problem.kernel_width
+    if VECTOR_BYTES != 32 or problem.element != FLOAT32 or max(problem.stride_height, problem.stride_width) > 1:
         return NULL
-    return mixed_stacks[problem.kernel_width]
+    if (PAIR_ROWS - 1 + high) * window_pitch(taps, problem.dilation_width * problem.channels * 4) > WINDOW_BYTES or min(high, taps) == 1:
+        return NULL
+    return mixed_stacks[taps if high == taps <= STRIP_TAPS and mixed_stacks[taps] != NULL else 0]
 
 
 cdef inline Py_ssize_t rows_of_stacks(Py_ssize_t rows) noexcept nogil:
@@ -72,7 +78,7 @@ cdef void run_stacks(
     stacks.lead, stacks.multiplier = lead, problem.multiplier
     stacks.x_plane, stacks.y_plane = problem.x_strides[3] * 4, problem.y_strides[3] * 4
     stacks.x_row, stacks.y_row = phases * problem.x_strides[1] * 4, phases * problem.y_strides[1] * 4
-    stacks.taps, stacks.x_tap = problem.kernel_width, problem.dilation_width * 4
+    stacks.high, stacks.taps, stacks.x_tap, stacks.x_bytes = problem.kernel_height, problem.kernel_width, problem.dilation_width * 4, problem.width * 4
     stacks.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     stacks.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     stacks.fetches = problem.distance >= BEYOND_SECOND_LEVEL and problem.width >= FETCHED_COLUMNS
@@ -89,7 +95,7 @@ cdef void run_stacks(
             columns.masks, columns.masked = &pieces.masks[piece.masks], 0
             for tap in range(problem.kernel_width):
                 if position < 0 or position + LANES * problem.stride_width > problem.width:
-                    columns.masked |= 1 << tap
+                    columns.masked |= 1 << min(tap, STRIP_TAPS)
                 position += problem.dilation_width
         while mixed and stacks.count < PAIR_ACROSS:
             stacks.columns[stacks.count] = stacks.columns[stacks.count - 1]

@@ -26,8 +26,8 @@ typedef struct {
     ptrdiff_t first_plane, end_plane, lead, multiplier, x_plane, y_plane;
     /* Rows of inputs above the first window, and of the image. */
     ptrdiff_t begin, end, pad, height;
-    /* Taps in a row; bytes. */
-    ptrdiff_t taps, x_tap, x_row, y_row;
+    /* Rows of taps, and taps in a row; bytes, and those of a row of inputs. */
+    ptrdiff_t high, taps, x_tap, x_row, y_row, x_bytes;
     /* Packed weights: a vector of biases, then one for each tap. */
     const float *blocks;
     ptrdiff_t block_vectors;
@@ -41,6 +41,13 @@ typedef void (*PlaneStacks)(const Stacks *stacks, const vf32 *limits, const char
 /* Pixels that share a vector have more weights than registers: of filters above 3x3 each is read for two vectors of 6 outputs. */
 enum { PAIR_ROWS = 6, PAIR_ACROSS = 2, KEPT_WEIGHTS = 8 };
 #define IN_PAIRS(high, mixed) ((mixed) && (high) > 3)
+
+/* Bytes of what such a stack by any filter copies at most; and of a row of it. */
+enum { WINDOW_BYTES = 32 << 10 };
+WORD ptrdiff_t window_pitch(ptrdiff_t taps, ptrdiff_t x_tap)
+{
+    return ((taps - 1) * x_tap + (PAIR_ACROSS + 1) * VECTOR_BYTES - 1) & -VECTOR_BYTES;
+}
 
 #if VECTOR_BYTES == 32
 /* The inputs of a tap, or, by steps of 2, those of it and of the next one. */
@@ -148,20 +155,14 @@ WORD void add_mixed_to_stack(
     }
 }
 
-/* The inputs of a pair of vectors, some of which are outside: tap by tap of each row inside. */
-static __attribute__((noinline)) void copy_taps(
-    vf32 *copy, const StackColumns *columns, const char *x, ptrdiff_t x_row, ptrdiff_t x_tap, ptrdiff_t first, ptrdiff_t end, ptrdiff_t taps)
+/* The rows of inputs of a stack, from `first` bytes of a row on, zeros where they are outside. */
+static __attribute__((noinline)) void copy_window(
+    char *window, ptrdiff_t pitch, ptrdiff_t rows, const Stacks *stacks, const char *x, ptrdiff_t first, ptrdiff_t above, ptrdiff_t below)
 {
-    const ptrdiff_t beside = columns[1].x - columns[0].x;
-    for (ptrdiff_t tap = 0; tap < taps; tap++) {
-        const vmask left = mask_of(columns[0].masks[tap]), right = mask_of(columns[1].masks[tap]);
-        const char *from = x + first * x_row + tap * x_tap;
-        vf32 *to = copy + (first * taps + tap) * PAIR_ACROSS;
-        for (ptrdiff_t row = first; row < end; row++, from += x_row, to += taps * PAIR_ACROSS) {
-            to[0] = load_where_f32((const float *)from, left);
-            to[1] = load_where_f32((const float *)(from + beside), right);
-        }
-    }
+    const ptrdiff_t from = first < 0 ? -first : 0, left = stacks->x_bytes - first, end = left < pitch ? left : pitch;
+    memset(window, 0, pitch * rows);
+    for (ptrdiff_t row = above; row < rows - below && from < end; row++)
+        memcpy(window + row * pitch + from, x + row * stacks->x_row + from, end - from);
 }
 
 /* The first lanes of some rows. */
@@ -222,11 +223,13 @@ WORD void one_stack(
         weight += (together) * LANES; \
     }
     if (mixed) {
-        ptrdiff_t x_row = stacks->x_row, x_tap = stacks->x_tap, beside = vectors > 1 ? columns[1].x - columns[0].x : 0;
-        vf32 copy[vectors > 1 ? (PAIR_ROWS - 1 + STRIP_TAPS) * STRIP_TAPS * PAIR_ACROSS : 1];
+        const ptrdiff_t x_tap = stacks->x_tap, beside = vectors > 1 ? columns[1].x - columns[0].x : 0;
+        ptrdiff_t x_row = stacks->x_row;
+        vf32 window[vectors > 1 ? WINDOW_BYTES / VECTOR_BYTES : 1];
         if (vectors > 1 && (masked || columns[1].masked)) {
-            copy_taps(copy, columns, x, x_row, x_tap, above, rows - 1 + high - (below > 0 ? below : 0), high);
-            from = (const char *)copy, x_tap = PAIR_ACROSS * VECTOR_BYTES, x_row = high * x_tap, beside = VECTOR_BYTES;
+            x_row = window_pitch(high, x_tap);
+            copy_window((char *)window, x_row, rows - 1 + high, stacks, x, columns->x, above, below > 0 ? below : 0);
+            from = (const char *)window;
         }
         if (vectors == 1 && (masked || rows < STACK_ROWS))
             add_mixed_to_stack(sums, weight, from, x_row, x_tap, beside, masks, above, below, rows, high, vectors, 1);
@@ -322,6 +325,66 @@ WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, cha
         }
     }
 }
+
+/* Pixels that share a vector by any filter: two vectors of 6 outputs, in the order of channels last. Stacks at edges are computed from a copy with zeros around. */
+static __attribute__((noinline)) void mixed_stacks_any(const Stacks *stacks, const vf32 *limits, const char *x, char *y)
+{
+    const ptrdiff_t end = stacks->end, high = stacks->high, reach = PAIR_ROWS - 1 + high, stored = least(end, PAIR_ROWS);
+    const vf32 *const block = (const vf32 *)stacks->blocks;
+    vf32 window[WINDOW_BYTES / VECTOR_BYTES];
+    for (ptrdiff_t row = 0; row < end; row += PAIR_ROWS) {
+        const ptrdiff_t first = row > end - stored ? end - stored : row, at = first - stacks->pad;
+        const ptrdiff_t above = at < 0 ? -at : 0, below = at + reach > stacks->height ? at + reach - stacks->height : 0;
+        const StackColumns *columns = stacks->columns, *const last = columns + stacks->count;
+        for (; columns < last; columns += PAIR_ACROSS) {
+            const char *from = x + at * stacks->x_row;
+            char *to = y + first * stacks->y_row;
+            ptrdiff_t x_row = stacks->x_row, beside;
+            const vf32 *weight = block + 1;
+            vf32 sums[PAIR_ACROSS][PAIR_ROWS], parts[PAIR_ACROSS][PAIR_ROWS];
+            Steps steps;
+            if (columns + PAIR_ACROSS > last)
+                columns = last - PAIR_ACROSS;
+            beside = columns[1].x - columns[0].x;
+            from += columns->x;
+            if (columns[0].masked | columns[1].masked || above || below) {
+                const ptrdiff_t pitch = window_pitch(stacks->taps, stacks->x_tap);
+                copy_window((char *)window, pitch, reach, stacks, from, columns->x, above, below);
+                from = (const char *)window, x_row = pitch;
+            }
+            steps = steps_of(x_row);
+#pragma GCC unroll 8
+            for (int i = 0; i < PAIR_ROWS; i++)
+                sums[0][i] = sums[1][i] = block[0];
+            for (ptrdiff_t rows = high; rows > 0; rows--, from += x_row) {
+                const char *tap = from;
+#pragma GCC unroll 1
+                for (ptrdiff_t taps = stacks->taps; taps > 0; taps--, tap += stacks->x_tap, weight++) {
+                    const char *cell = tap, *other = tap + beside;
+                    vf32 each = *weight;
+                    __asm__ volatile("" : "+x"(each) : : "memory");
+#pragma GCC unroll 8
+                    for (int i = 0; i < PAIR_ROWS; i++) {
+                        sums[0][i] += *(const vf32 *)step_to(&cell, steps, i) * each;
+                        sums[1][i] += *(const vf32 *)step_to(&other, steps, i) * each;
+                    }
+                }
+            }
+            /* Sums whose address others know are not in registers. */
+#pragma GCC unroll 8
+            for (int i = 0; i < PAIR_ROWS; i++)
+                parts[0][i] = sums[0][i], parts[1][i] = sums[1][i];
+#pragma GCC unroll 1
+            for (int v = 0; v < PAIR_ACROSS; v++) {
+#pragma GCC unroll 1
+                for (int i = 0; i < PAIR_ROWS; i++)
+                    parts[v][i] = at_most_f32(at_least_f32(parts[v][i], limits[0]), limits[1]);
+                store_parts(parts[v], to + columns[v].y, stacks->y_row, columns[v].lanes, stored);
+            }
+        }
+    }
+}
+
 #define STACKS(name, high, stride, mixed) \
     static __attribute__((noinline)) void name(const Stacks *stacks, const vf32 *limits, const char *x, char *y) \
     { \
@@ -345,10 +408,10 @@ static const PlaneStacks plane_stacks[STRIP_TAPS + 1][3] = {
 #endif
 };
 
-/* Of pixels that share a vector (`mixed`), each lane of which has weights of its own, at step 1: by taps. */
+/* Of pixels that share a vector (`mixed`), each lane of which has weights of its own, at step 1: by taps, the same down and across; 0: any. */
 static const PlaneStacks mixed_stacks[STRIP_TAPS + 1] = {
 #if VECTOR_BYTES == 32
-    [3] = mixed_stacks_3, [5] = mixed_stacks_5, [7] = mixed_stacks_7,
+    [0] = mixed_stacks_any, [3] = mixed_stacks_3, [5] = mixed_stacks_5, [7] = mixed_stacks_7,
 #endif
 };
 
