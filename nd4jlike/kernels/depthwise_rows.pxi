@@ -376,7 +376,7 @@ cdef void run_image(
         parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
     elif job.pixel and not job.resident and (VECTOR_BYTES == 64 or (VECTOR_BYTES == 32 and across.dilation == 1 and across.taps > across.step)):
         alone = job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES
-        # Of pixels that share sets with AVX2 few find what outputs side by side share.
+        # Outputs side by side find little of what they share where pixels share sets.
         parts = max(parts, min(alone, 2) if VECTOR_BYTES == 32 and lowest_bit(across.x) >= ALONE_PIXEL_BYTES else alone)
     chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
