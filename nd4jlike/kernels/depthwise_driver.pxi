@@ -319,10 +319,10 @@ cdef void run(const Problem *problem, const vector *blocks, const char *x, char 
 
 cdef void run_float(const Problem *problem, const void *x, void *y, void *scratch, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef const char *blocks = <const char *> problem.packed + HEADER_BYTES
-    cdef Rows job
+    cdef Py_ssize_t behind = (<const Py_ssize_t *> problem.packed)[ROWS_BEHIND]
     cdef Sections sections
-    if prepare_rows(&job, problem):
-        run_rows(&job, problem, <const char *> x, <char *> y, begin, end)
+    if behind:
+        run_rows(<const Rows *> (<const char *> problem.packed + behind), problem, <const char *> x, <char *> y, begin, end)
     elif prepare_sections(&sections, problem):
         run_sections(&sections, problem, <const char *> x, <char *> y, <char *> scratch, begin, end)
     elif in_planes(problem) and (<const int *> problem.packed)[FINITE_FLAG]:
@@ -392,13 +392,17 @@ cdef Py_ssize_t scratch_bytes_s8(const Problem *problem) noexcept nogil:
     return prepare(&job, problem, <const vi32 *> NULL, True) if way == BANDS else plan.repeated.room if BY_PAIRS and way == IN_REPEATED else 0
 
 
+cdef inline Py_ssize_t rows_behind(const Rows *rows) noexcept nogil:
+    return HEADER_BYTES + (rows.blocks + rows.ends) * rows.block_vectors * VECTOR_BYTES
+
+
 cdef Py_ssize_t packed_bytes_float(const Problem *problem) noexcept nogil:
     cdef Job job
     cdef Rows rows
     cdef Sections sections
     cdef Problem wide
     if prepare_rows(&rows, problem):
-        return HEADER_BYTES + (rows.blocks + rows.ends) * rows.block_vectors * VECTOR_BYTES
+        return rows_behind(&rows) + <Py_ssize_t> sizeof(Rows)
     if prepare_sections(&sections, problem):
         wide = packing_of(&sections, problem)
         return packed_bytes_float(&wide)
@@ -454,13 +458,17 @@ cdef void pack_float(const Problem *problem, const void *weights, const void *bi
     cdef Rows rows
     cdef Sections sections
     cdef Problem wide
-    if prepare_rows(&rows, problem) and problem.element == FLOAT64:
-        pack_rows(&rows, problem, <const double *> weights, <const double *> bias, packed)
-    elif prepare_rows(&rows, problem):
-        pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
+    if prepare_rows(&rows, problem):
+        if problem.element == FLOAT64:
+            pack_rows(&rows, problem, <const double *> weights, <const double *> bias, packed)
+        else:
+            pack_rows(&rows, problem, <const float *> weights, <const float *> bias, packed)
+        (<Py_ssize_t *> packed)[ROWS_BEHIND] = rows_behind(&rows)
+        memcpy(<char *> packed + rows_behind(&rows), &rows, sizeof(Rows))
     elif prepare_sections(&sections, problem):
         wide = packing_of(&sections, problem)
         pack_float(&wide, weights, bias, requantization, packed)
+        (<Py_ssize_t *> packed)[ROWS_BEHIND] = 0
     elif problem.element == FLOAT64:
         pack_blocks(problem, <const double *> weights, <const double *> bias, packed)
     else:

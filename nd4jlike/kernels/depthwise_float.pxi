@@ -217,6 +217,9 @@ cdef struct Rows:
     const OneTile *line
     int columns
     const OneTile *tiles
+    # Blocks that come before the next tile; what all tiles have in common.
+    Py_ssize_t chunk
+    Tile tile
 
 
 cdef inline Line line_of(
@@ -721,6 +724,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.fetches = fetching_pays(job, problem)
     choose_tiles(job, problem)
     choose_order(job, problem)
+    share_tile(job)
     return True
 
 

@@ -353,22 +353,12 @@ cdef inline bint waits_for_itself(Py_ssize_t period, const char *x, const char *
     return period != 0 and ((y - x + LINE_BYTES - 1) & (period - 1)) < 2 * LINE_BYTES - 1
 
 
-cdef void run_image(
-    const Rows *job, const vf32 *limits, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    """Output rows begin to end, columns first to last."""
+cdef void share_tile(Rows *job) noexcept nogil:
+    """What all tiles of a call have in common, and how many blocks of channels come before the next tile."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts, alone
-    cdef Py_ssize_t shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
-    cdef bint whole, tall, paired
-    cdef Range pairs
-    cdef Py_ssize_t stop
-    cdef const char *x_row
-    cdef char *y_row
-    cdef Place places[PLACES]
-    cdef OneTile one
-    cdef Tile tile
+    cdef Tile *tile = &job.tile
+    cdef Py_ssize_t parts, alone, shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
     # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache, or
     # the next tile in the first one.
     parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
@@ -378,7 +368,7 @@ cdef void run_image(
         alone = job.blocks * job.block_vectors * VECTOR_BYTES // ALONE_BYTES
         # Outputs side by side find little of what they share where pixels share sets.
         parts = max(parts, min(alone, 2) if VECTOR_BYTES == 32 and lowest_bit(across.x) >= ALONE_PIXEL_BYTES else alone)
-    chunk = divide_up(job.blocks, max(1, parts))
+    job.chunk = divide_up(job.blocks, max(1, parts))
     tile.x_row = down.dilation * down.x
     tile.x_column = across.dilation * across.x
     tile.x_output = across.phases * across.stride * across.x
@@ -392,13 +382,13 @@ cdef void run_image(
     # Blocks of one vector are that far apart, larger ones are images of their own.
     if job.x_vectors == 1:
         tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
-        chunk = BLOCKS_TOGETHER
+        job.chunk = BLOCKS_TOGETHER
     elif job.x_vectors:
-        chunk = job.x_vectors
+        job.chunk = job.x_vectors
     if job.y_vectors == 1:
         tile.y_block, tile.y_tail = job.y_step, (job.blocks - 1) * job.y_step
     elif job.y_vectors:
-        chunk = common_divisor(job.y_vectors, job.x_vectors)
+        job.chunk = common_divisor(job.y_vectors, job.x_vectors)
     tile.tail_lanes = stored_lanes(job, 0, job.lanes if job.overlapped else (job.channels + job.back) % job.lanes)
     tile.first_lanes = tile.whole_lanes = stored_lanes(job, 0, job.lanes)
     tile.ahead = 0
@@ -408,7 +398,6 @@ cdef void run_image(
     tile.period = period_of(job)
     # Pixels of a place leave out the same columns.
     tile.taps, tile.stride = <int> across.taps, <int> (0 if job.pixel else across.step)
-    tile.limits = limits
     tile.new_rows = tile.next_rows = 0
     tile.touches = job.touches
     tile.eight = NULL
@@ -417,6 +406,24 @@ cdef void run_image(
         tile.new_columns, tile.next_columns = job.columns * tile.stride, job.columns
         tile.next_x = (down.taps - down.step) * tile.x_row + (tile.new_columns + across.taps - across.step) * tile.x_column
         tile.next_y = job.columns * tile.y_column
+
+
+cdef void run_image(
+    const Rows *job, const vf32 *limits, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    """Output rows begin to end, columns first to last."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t chunk = job.chunk, block = 0, row_phase, row, rows, found, phase, done, x_shift, y_shift, i, parts
+    cdef bint whole, tall, paired
+    cdef Range pairs
+    cdef Py_ssize_t stop
+    cdef const char *x_row
+    cdef char *y_row
+    cdef Place places[PLACES]
+    cdef OneTile one
+    cdef Tile tile = job.tile
+    tile.limits = limits
     if VECTOR_BYTES == 64:
         if job.running != NULL:
             run_sums(job, &tile, blocks, x, y, begin, end, first, last)
@@ -540,7 +547,7 @@ cdef void run_rows(const Rows *job, const Problem *problem, const char *x, char 
         # The packed weights are those of spread inputs.
         lent.channel_room, lent.algorithm = LANES - job.channels, DIRECT
         prepare_rows(&roomy, &lent)
-        roomy.block_vectors = job.block_vectors
+        roomy.block_vectors = roomy.tile.block_vectors = job.block_vectors
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
     if problem.element == FLOAT64:

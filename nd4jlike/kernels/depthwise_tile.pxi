@@ -21,13 +21,15 @@ cdef enum:
     REAL
 
 cdef enum:
-    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether quads or pairs compute it, of repeated channels.
+    # Before the first packed block: whether all weights are finite, how sums are rescaled, whether quads or pairs compute it, of repeated channels; behind
+    # how many bytes, in numbers twice as long, a call on rows is prepared, 0: it is none.
     HEADER_BYTES = 64
     FINITE_FLAG = 0
     RESCALING = 1
     QUADS_FLAG = 2
     PAIRS_FLAG = 3
     REPEATED_FLAG = 4
+    ROWS_BEHIND = 3
     # Right shifts up to which, with sums below PLAIN_SUM, the plain rescaling is exact.
     PLAIN_SHIFT = 23
     PLAIN_SUM = 1 << 30

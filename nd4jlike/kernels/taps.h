@@ -463,16 +463,18 @@ WORD void eight_tile(
                 }
             }
         }
+        if (tile->limits) {
+            const veight low = *(const veight *)tile->limits, high = *(const veight *)(tile->limits + 1);
+#pragma GCC unroll 32
+            for (int output = 0; output < rows * columns; output++)
+                sums[output] = between_eight(sums[output], low, high);
+        }
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++, to_row += tile->y_row) {
             const char *to = to_row;
 #pragma GCC unroll 8
-            for (int column = 0; column < columns; column++) {
-                veight sum = sums[row * columns + column];
-                if (tile->limits)
-                    sum = between_eight(sum, *(const veight *)tile->limits, *(const veight *)(tile->limits + 1));
-                *(veight *)step_to(&to, y_steps, column) = sum;
-            }
+            for (int column = 0; column < columns; column++)
+                *(veight *)step_to(&to, y_steps, column) = sums[row * columns + column];
         }
         block += tile->block_vectors;
         y += tile->y_block;
