@@ -102,8 +102,9 @@ cdef enum:
     SPLIT_BYTES = 256
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
-    # Of a first-level cache that is `roomy`.
+    # Of a first-level cache that is `roomy`, and where half a vector takes half of its time.
     ROOMY_WAYS = 12
+    HALVING_WAYS = 8
     # Pixels that are walked one by one by few taps of one row as well.
     LONG_BYTES = 1536
     # Channels of a pixel, in bytes, from which on they are walked pixel by pixel where no inputs are shared; with vectors of 32 bytes and more from two
@@ -578,18 +579,25 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogil:
-    """The tile of a whole image, or of a phase of one, where one block of channels after another stays in AMD's first-level cache of 12 ways and all pixels
-    have room there; NULL: none."""
+    """The tile of a whole image, or of a phase of one, where one block of channels after another stays in AMD's first-level cache and all pixels have room
+    there; NULL: none."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
     cdef Py_ssize_t pixels = divide_up(down.extent, down.dilation) * divide_up(across.extent, across.dilation)
     cdef Py_ssize_t outputs = divide_up(across.outputs, across.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
+    cdef Py_ssize_t ways = ROOMY_WAYS if problem.roomy else HALVING_WAYS
     if (
-        not job.touches or job.spread or job.swapped or job.general or job.pixel or job.split or job.line != NULL or problem.element != FLOAT32
-        or job.image or job.running != NULL or job.pairs != NULL or job.ends
-        or problem.y_block or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ROOMY_WAYS < pixels * lowest_bit(across.dilation)
+        not (problem.roomy or problem.halving) or across.x < 2 * LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
+        or job.split or job.line != NULL or problem.element != FLOAT32 or job.image or job.running != NULL or job.pairs != NULL
+        or (job.ends and job.blocks <= END_BLOCKS) or problem.x_block or problem.y_block
+        or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ways < pixels * lowest_bit(across.dilation)
         or not WIDE_TILE * across.phases <= across.outputs <= WALK_PLACES * WIDE_TILE * across.phases
         or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
+    ):
+        return NULL
+    # A whole image comes to a smaller cache out of the second-level one.
+    if problem.halving and (
+        not job.wide or (down.phases * down.step == 1 and down.extent * down.x + down.outputs * down.y > SHARED_BYTES)
     ):
         return NULL
     # Where tiles of 4 columns would do, by steps of 2 and of the phases of dilated filters some columns are computed twice.
