@@ -390,9 +390,9 @@ def test_d15_at_any_distance(isa, channels, room):
         assert (np.asarray(few(values[..., :16].copy())) == np.asarray(out)[..., :16]).all()
 
 
-def is_long(taps, outputs):
+def is_long(taps, outputs, rows=2):
     """Whether D16 has a filter of so many taps in a row, no wider than D1's, for so many outputs of a row, or of a phase of it."""
-    near = 10 * (taps - 1) >= 3 * outputs if taps < 12 else 8 * (taps - 1) >= outputs
+    near = 10 * (taps - 1) >= 3 * outputs if taps < (11 if rows == 1 else 12) else 8 * (taps - 1) >= outputs
     return taps in (6, *range(8, 59)) and outputs >= 7 and near and 10 * 8 * math.ceil(outputs / 8) <= 11 * 6 * math.ceil(outputs / 6)
 
 
@@ -451,10 +451,13 @@ def test_d16_long_filters(isa, side):
 def test_d16_which_filters_are_long(isa):
     """D16: by filters of 6 taps in a row and more all of which but one are as many as three tenths of the outputs, unless eights compute a tenth more."""
     found = set()
-    for taps, outputs in product((4, 6, 7, 8, 9, 11, 12, 13, 21), (6, 7, 8, 12, 14, 16, 21, 22, 27, 28, 30, 31, 32, 33, 34, 55, 56, 88, 89, 96, 97, 160, 161)):
-        plan = nd.DepthwiseConv2d(random((2, taps, 32, 1)), padding="same", isa=isa)
-        long = isa.startswith("avx512") and is_long(taps, outputs)
-        assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 3, outputs, 32), np.float32))) == long, (taps, outputs)
+    sizes = (6, 7, 8, 12, 14, 16, 21, 22, 27, 28, 30, 31, 32, 33, 34, 55, 56, 80, 81, 88, 89, 96, 97, 160, 161)
+    for rows, taps, outputs in product((1, 2), (4, 6, 7, 8, 9, 10, 11, 12, 13, 21), sizes):
+        if rows == 1 and taps < 6:
+            continue
+        plan = nd.DepthwiseConv2d(random((rows, taps, 32, 1)), padding="same", isa=isa)
+        long = isa.startswith("avx512") and is_long(taps, outputs, rows)
+        assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 3, outputs, 32), np.float32))) == long, (rows, taps, outputs)
         found.add(long)
     # Filters of one column, steps, multipliers and blocks have others.
     for shape, steps in (((21, 1, 32, 1), {}), ((2, 13, 32, 1), {"stride": (1, 2)}), ((2, 13, 16, 2), {}), ((2, 13, 32, 1), {"padding": ((0, 0), (13, 0))})):

@@ -158,8 +158,11 @@ cdef enum:
     RUNNING_PITCH = PAGE_BYTES + 192
     # Rows of outputs for which three columns are better two tiles of two.
     MANY_ROWS = 8
-    # Taps of a row from which on a filter may be a long one; outputs in a row of one block of channels that come before the next block.
+    # Taps of a row from which on a filter may be a long one, and from which on they are many, of a filter of one row; outputs in a row of one block of
+    # channels that come before the next block.
     LONG_TAPS = 6
+    MANY_TAPS = 12
+    MANY_IN_ROW = 11
     LONG_OUTPUTS = 64
     # Inputs of a block of channels of an image that stay in a first-level cache of 48 KiB while those of the next block come there.
     WALKED_BYTES = 28 << 10
@@ -477,7 +480,7 @@ cdef bint is_long(const Rows *job, const Problem *problem) noexcept nogil:
     if GENERAL_TILE - 1 + taps > TILE_INPUTS:
         return True
     return (
-        taps >= LONG_TAPS and (10 * edges >= 3 * outputs or (8 * edges >= outputs and taps >= 2 * LONG_TAPS))
+        taps >= LONG_TAPS and (10 * edges >= 3 * outputs or (8 * edges >= outputs and taps >= (MANY_IN_ROW if job.down.taps == 1 else MANY_TAPS)))
         and 10 * LONG_TILE * divide_up(outputs, LONG_TILE) <= 11 * GENERAL_TILE * divide_up(outputs, GENERAL_TILE)
     )
 

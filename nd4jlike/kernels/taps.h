@@ -669,12 +669,12 @@ WORD void add_tap(vf32 *sums, const vf32 *weight, const char *x, Steps steps, co
         sums[output] += long_cell(x, steps, column + output - from) * *weight;
 }
 
-/* `count` rows of inputs, for LONG_TILE outputs side by side of one row or two, whose sums wait, or begin with the bias. The lower ones have their inputs `below`
- * and their weights `behind` those of the upper ones. Of the inputs of a row of taps, counted from the first tap of the first output, `begin` to `end` are
- * inside; each output has some of them. */
+/* `count` rows of inputs, for LONG_TILE outputs side by side of one row or two, whose sums wait, or begin with the bias; of two that are complete they are stored
+ * in `y`, else it is NULL. The lower ones have their inputs `below` and their weights `behind` those of the upper ones. Of the inputs of a row of taps, counted
+ * from the first tap of the first output, `begin` to `end` are inside; each output has some of them. */
 WORD void add_long(
     const Tile *tile, const vf32 *bias, vf32 *waiting, const vf32 *weights, ptrdiff_t behind, const char *x, ptrdiff_t below, ptrdiff_t begin, ptrdiff_t end,
-    int count, const int rows)
+    int count, char *y, ptrdiff_t lanes, const int rows)
 {
     const ptrdiff_t taps = tile->taps, all = end - LONG_TILE + 1, last = all < taps ? all : taps;
     const Steps steps = steps_of(tile->x_column);
@@ -730,6 +730,10 @@ WORD void add_long(
         weights += taps;
         x += tile->x_row;
     } while (--count > 0);
+    if (rows == 2 && y) {
+        store_outputs(y, sums, tile, lanes, rows, rows, LONG_TILE, EDGES, FLOAT32);
+        return;
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < rows * LONG_TILE; i++)
         waiting[i] = sums[i];

@@ -572,9 +572,9 @@ static __attribute__((unused)) void run_row(const Tile *tile, const vf32 *blocks
 #define LONG_ROWS(name, rows) \
     static __attribute__((noinline, unused)) void name( \
         const Tile *tile, const vf32 *bias, vf32 *waiting, const vf32 *weights, ptrdiff_t behind, const char *x, ptrdiff_t below, ptrdiff_t begin, \
-        ptrdiff_t end, int count) \
+        ptrdiff_t end, int count, char *y, ptrdiff_t lanes) \
     { \
-        add_long(tile, bias, waiting, weights, behind, x, below, begin, end, count, rows); \
+        add_long(tile, bias, waiting, weights, behind, x, below, begin, end, count, y, lanes, rows); \
     }
 LONG_ROWS(add_row_of_long, 1)
 LONG_ROWS(add_rows_of_long, 2)
@@ -595,21 +595,24 @@ static __attribute__((unused)) void run_long(const Tile *tile, const vf32 *block
             const ptrdiff_t begin = tile->begins[0] - output, inside = tile->ends[0] - output;
             if (tile->new_rows)
                 fetch_next(tile, from, to);
-            if (tile->cut && upper.begin < upper.end && lower.begin < lower.end)
-                add_rows_of_long(tile, block, waiting, weights, 0, from, tile->x_row, begin, inside, 1);
-            else {
+            if (tile->cut && upper.begin < upper.end && lower.begin < lower.end) {
+                const int whole = tile->stored >= LONG_TILE;
+                add_rows_of_long(tile, block, waiting, weights, 0, from, tile->x_row, begin, inside, 1, whole ? to : NULL, lanes);
+                if (whole)
+                    continue;
+            } else {
                 for (int i = 0; i < tile->rows * LONG_TILE; i++)
                     waiting[i] = *block;
                 if (upper.begin < upper.end)
                     add_row_of_long(
-                        tile, NULL, waiting, weights + upper.begin * taps, 0, from + upper.begin * tile->x_row, 0, begin, inside, upper.end - upper.begin);
+                        tile, NULL, waiting, weights + upper.begin * taps, 0, from + upper.begin * tile->x_row, 0, begin, inside, upper.end - upper.begin, NULL, 0);
                 if (both.begin < both.end)
                     add_rows_of_long(
-                        tile, NULL, waiting, weights + both.begin * taps, -step, from + both.begin * tile->x_row, 0, begin, inside, both.end - both.begin);
+                        tile, NULL, waiting, weights + both.begin * taps, -step, from + both.begin * tile->x_row, 0, begin, inside, both.end - both.begin, NULL, 0);
                 if (lower.begin < lower.end)
                     add_row_of_long(
                         tile, NULL, waiting + LONG_TILE, weights + lower.begin * taps - step, 0, from + lower.begin * tile->x_row, 0, begin, inside,
-                        lower.end - lower.begin);
+                        lower.end - lower.begin, NULL, 0);
             }
             for (int row = 0; row < tile->rows; row++)
                 store_outputs(to + row * tile->y_row, waiting + row * LONG_TILE, tile, lanes, 1, 1, LONG_TILE, ANYWHERE, FLOAT32);
