@@ -40,7 +40,10 @@ GCC = "clang" not in os.environ.get("CC", sysconfig.get_config_var("CC") or "cla
 # Without partial redundancy elimination these are as fast (0.94 to 1.06, mean 1.00) and 4 KB smaller; that with VNNI loses 1 to 4 %. With registers of loops
 # counted when code leaves them, AVX2's is as fast (float32 1.01, int8 1.00; 0.94 to 1.08) and 4 KB smaller; with targets of jumps where they fall, too (1.00;
 # 0.97 to 1.02), 1 KB.
-PLAIN = {("depthwise", "avx2"): ["-fno-tree-pre", *(["-fira-loop-pressure", "-fno-align-jumps"] if GCC else [])], ("depthwise", "avx512"): ["-fno-tree-pre"]}
+PLAIN = {
+    ("depthwise", "avx2"): ["-fno-tree-pre", *(["-fira-loop-pressure", "-fno-align-jumps"] if GCC else [])],
+    ("depthwise", "avx512"): ["-fno-tree-pre", *(["-fno-align-jumps"] if GCC else [])],
+}
 
 # Skylake to Cascade Lake decode a jump across 32 bytes anew each time (Intel's "JCC erratum"): short loops took up to 1.3 times as long where they lay so.
 PLACED = dict.fromkeys([("reorder", "avx512"), ("depthwise", "avx512_vnni")], ["-Wa,-mbranches-within-32B-boundaries"] if GCC else [])

@@ -291,21 +291,33 @@ def test_d14_dilated_filters_of_few_columns_far_away(isa):
 
 @every_isa
 @pytest.mark.parametrize(
-    ("taps", "stride", "dilation", "channels", "alone"), [(2, 2, 1, 256, True), (3, 3, 1, 300, True), (2, 2, 1, 240, False), (3, 1, 10, 256, False)]
+    ("taps", "stride", "dilation", "channels", "alone"),
+    [
+        (2, 2, 1, 256, 12),
+        (3, 3, 1, 300, 12),
+        (2, 2, 1, 240, 0),
+        (3, 1, 10, 256, 0),
+        (2, 2, 1, 512, 8),
+        (3, 4, 1, 512, 8),
+        (2, 2, 1, 1024, 8),
+        (3, 3, 1, 1024, 8),
+    ],
 )
 def test_d15_long_pixels_output_by_output(isa, taps, stride, dilation, channels, alone):
-    """D15: Undilated filters on pixels of 1 KiB and more stay as D13 has them where the first-level cache is AMD's of 12 ways. The bits do not depend on it."""
-    values, weights = random((1, 12, 15, channels), 1), random((taps, taps, channels, 1), 2)
+    """D15: Undilated filters (..) stay as D13 has them: on pixels of 1 KiB and more (..), and where pixels share one or two sets of 8 ways."""
+    values, weights, bias = random((1, 12, 15, channels), 1), random((taps, taps, channels, 1), 2), random(channels, 3)
     got = set()
-    for count, amd in MACHINES:
+    for count, amd in (*MACHINES, HALVING):
         with ways(count, amd, BEYOND):
-            plan = nd.DepthwiseConv2d(weights, stride=stride, dilation=dilation, isa=isa)
-            got.add(plan(values).tobytes())
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
+            out = np.asarray(plan(values))
+            got.add(out.tobytes())
+            text = plan.explain()
+            assert "copied into scratch" not in text
             if LANES.get(isa, 16) == 16:
-                text = plan.explain()
-                assert ("output by output" in text, "row of outputs by row" in text) == (
-                    (True, False) if alone and (count, amd) == (12, True) else (False, True)
-                )
+                by_output = (amd or count == 8) and 0 < alone <= count
+                assert ("output by output" in text, "row of outputs by row" in text) == (by_output, not by_output)
+    assert_close(out, values, weights, bias, **steps_of((12, 15), (taps, taps), (stride, stride), (dilation, dilation)))
     assert len(got) == 1
 
 

@@ -361,6 +361,8 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
         and problem.element == FLOAT32 and problem.multiplier == 1 and not (problem.x_block or problem.y_block)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.dilation_height == problem.dilation_width == 1
         and min(problem.out_height, problem.out_width) > 1 and min(problem.kernel_height, problem.kernel_width) > 1
+        # An input that is multiplied once is read in place as soon.
+        and (problem.kernel_height > problem.stride_height or problem.kernel_width > problem.stride_width)
     )
 
 
@@ -633,7 +635,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         job.pixel, job.wide = False, True
     job.resident = (
         job.pixel and can_stay(job, problem) and shares_few(job, problem)
-        and not (problem.roomy and problem.dilation_width == 1 and job.across.x >= ALONE_PIXEL_BYTES))
+        and not (problem.dilation_width == 1 and (job.across.x >= ALONE_PIXEL_BYTES if problem.roomy else 0 < problem.sets <= 2)))
     if job.pixel:
         # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
         job.wide, job.split, job.line = False, False, NULL
