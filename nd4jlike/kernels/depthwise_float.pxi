@@ -613,8 +613,11 @@ cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogi
 
 cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     """Rows and columns of a tile, and which table they are from."""
+    # Whether a machine reaches as many pages as a tile has, but for memory.
+    cdef bint pages = problem.halving and problem.element == FLOAT32 and job.across.taps <= 3
     cdef bint crowded = (
-        problem.element != FLOAT64 and problem.distance >= CACHE_EDGE and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES))
+        problem.element != FLOAT64 and problem.distance >= (IN_MEMORY if pages else CACHE_EDGE)
+        and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES))
     job.small = False
     job.split = splits_pay(job, problem)
     job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
