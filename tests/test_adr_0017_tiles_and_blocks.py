@@ -1239,6 +1239,25 @@ def test_d10_narrow_tiles_over_two_sets(isa, width, channels, dilation):
 
 
 @every_isa
+@pytest.mark.parametrize("tag", ["aBcd8b", "aBcd16b"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_d8_channels_in_blocks(isa, tag, stride):
+    """D8: The bits do not depend on it: nor on how many blocks of channels are walked together."""
+    values, weights, bias = random((2, 83, 9, 11), 1), random((83, 1, 3, 3), 2), random(83, 3)
+    x = nd.reorder(nd.asarray(values), nd.ShapeDescriptor.from_tag(values.shape, tag))
+    got = set()
+    for distance in range(4):
+        with ways(8, True, distance):
+            plan = nd.DepthwiseConv2d(weights, bias, stride=stride, data_format="NCHW", weights_format="C1HW", isa=isa)
+            out = nd.NdArray(nd.ShapeDescriptor.from_tag((2, 83, -(-9 // stride), -(-11 // stride)), tag))
+            got.add(np.asarray(plan(x, out)).tobytes())
+            assert out.check_padding()
+    assert len(got) == 1
+    steps = steps_of((9, 11), (3, 3), (stride, stride), (1, 1))
+    assert_close(np.asarray(out).transpose(0, 2, 3, 1), values.transpose(0, 2, 3, 1), weights.transpose(2, 3, 0, 1), bias, **steps)
+
+
+@every_isa
 @pytest.mark.parametrize("distance", range(4))
 @pytest.mark.parametrize(("width", "stride", "channels"), [(7, 1, 1024), (8, 1, 1024), (14, 2, 1024), (16, 2, 1024), (16, 2, 512), (8, 1, 512)])
 def test_d10_few_sets_far_away(isa, distance, width, stride, channels):

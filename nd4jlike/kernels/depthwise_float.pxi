@@ -143,8 +143,9 @@ cdef enum:
     ALONE_BYTES = 10 << 10
     # Channels of a pixel, in bytes, from which on outputs of undilated filters, in AMD's first-level cache of 12 ways, come one after the other even so.
     ALONE_PIXEL_BYTES = 1024
-    # Images of one block that are read side by side: more streams are slower, fewer make too many calls.
+    # Images of one block that are read side by side: more streams are slower, fewer make too many calls; and at the edge of the last-level cache.
     BLOCKS_TOGETHER = 4
+    BLOCKS_AT_EDGE = 2
     # For each number that moves, input or output, that make one more pass over them pay.
     WIDENED_PRODUCTS = 8
     # Outputs for which a second plan pays: where parts of vectors are stored by masks, and elsewhere.
@@ -740,7 +741,7 @@ cdef bint prepare_rows(Rows *job, const Problem *problem) noexcept nogil:
     job.fetches = fetching_pays(job, problem)
     choose_tiles(job, problem)
     choose_order(job, problem)
-    share_tile(job)
+    share_tile(job, problem)
     return True
 
 

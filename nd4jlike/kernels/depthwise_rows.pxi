@@ -353,7 +353,14 @@ cdef inline bint waits_for_itself(Py_ssize_t period, const char *x, const char *
     return period != 0 and ((y - x + LINE_BYTES - 1) & (period - 1)) < 2 * LINE_BYTES - 1
 
 
-cdef void share_tile(Rows *job) noexcept nogil:
+cdef inline Py_ssize_t blocks_together(const Rows *job, const Problem *problem) noexcept nogil:
+    """Images of one block that are read side by side; from memory those of a line."""
+    if job.y_vectors != 1 or problem.distance < CACHE_EDGE:
+        return BLOCKS_TOGETHER
+    return BLOCKS_AT_EDGE if problem.distance < IN_MEMORY else max(1, LINE_BYTES // (job.lanes * job.itemsize))
+
+
+cdef void share_tile(Rows *job, const Problem *problem) noexcept nogil:
     """What all tiles of a call have in common, and how many blocks of channels come before the next tile."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
@@ -382,7 +389,7 @@ cdef void share_tile(Rows *job) noexcept nogil:
     # Blocks of one vector are that far apart, larger ones are images of their own.
     if job.x_vectors == 1:
         tile.x_block, tile.x_tail = job.x_step, (job.blocks - 1) * job.x_step
-        job.chunk = BLOCKS_TOGETHER
+        job.chunk = blocks_together(job, problem)
     elif job.x_vectors:
         job.chunk = job.x_vectors
     if job.y_vectors == 1:
