@@ -1011,11 +1011,23 @@ def test_d8_the_same_bits_wherever_arrays_are_said_to_lie(isa, channels, kernel,
     for width, height in ((7, 7), (30, 6), (56, 9), (64, 5)):
         values = random((1, height, width, channels), 3)
         got = set()
-        for (count, amd), distance in product(MACHINES, range(4)):
+        for (count, amd), distance in product((*MACHINES, HALVING), range(4)):
             with ways(count, amd, distance):
                 plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
                 got.add(plan(at_address(values, channels, 4, "end")).tobytes())
         assert len(got) == 1
+
+
+@every_isa
+@pytest.mark.parametrize(("channels", "stride", "split"), [(80, 1, True), (96, 1, False), (64, 2, True), (80, 2, False)])
+def test_d8_what_is_fetched_from_memory(isa, channels, stride, split):
+    """D8: In memory (..) pixels of 384 bytes and more (..), by steps of 2 of 320: tiles that fetch have more columns than 2."""
+    values = random((1, 9, 60 * stride, channels), 1)
+    with ways(*HALVING, 3):
+        plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2), stride=stride, isa=isa)
+        plan(values)
+    if LANES.get(isa, 16) == 16:
+        assert ("4 rows and 2 columns" in plan.explain()) == split
 
 
 @every_isa

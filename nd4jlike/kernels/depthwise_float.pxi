@@ -96,6 +96,11 @@ cdef enum:
     END_BLOCKS = 5
     # Output columns of a large image.
     LARGE = 28
+    # From pixel to pixel, from memory: from where on Zen 4 fetches ahead for tiles of 3x3, by steps of 2, of one row, and of others.
+    FETCHED_SPLIT = 384
+    FETCHED_BY_TWO = 320
+    FETCHED_ROWS = 256
+    FETCHED_TALL = 128
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
     # From here on two pixels are as long a run as prefetchers need, and from here on one is.
@@ -700,6 +705,18 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.beside = job.beside and job.walking == NULL
 
 
+cdef Py_ssize_t fetched_from(const Rows *job, const Problem *problem) noexcept nogil:
+    """Bytes from pixel to pixel from which on tiles fetch: prefetchers follow the runs of shorter ones, those of few rows or by tiles of 2 columns longer."""
+    cdef Py_ssize_t down = job.down.taps, across = job.across.taps
+    if not problem.halving or (down <= job.down.step and across <= job.across.step and across > 1):
+        return problem.fetched_pixel
+    if across == 3 and down == 3:
+        return FETCHED_BY_TWO if job.across.step > 1 else FETCHED_SPLIT
+    if down == 1:
+        return FETCHED_SPLIT if across > 1 else FETCHED_ROWS
+    return FETCHED_TALL
+
+
 cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether tiles fetch what the next ones add: from memory, in more streams than prefetchers follow."""
     if problem.distance != IN_MEMORY or job.spread or job.down.phases > 1 or job.across.phases > 1:
@@ -708,7 +725,7 @@ cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
         # Those of float32 are half a line: every other one fetches.
         return problem.element == FLOAT32 and not (problem.x_block or problem.y_block)
     # Blocks of a pixel that are less than a line would fetch each line several times.
-    return not (0 <= job.across.x < problem.fetched_pixel) and job.lanes * job.itemsize >= LINE_BYTES
+    return not (0 <= job.across.x < fetched_from(job, problem)) and job.lanes * job.itemsize >= LINE_BYTES
 
 
 cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
