@@ -14,7 +14,7 @@ cdef extern from "stacks.h" nogil:
         const vi32 *masks
         unsigned int masked
     ctypedef struct Stacks:
-        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, begin, end, pad, height, high, taps, x_tap, x_row, y_row, x_bytes
+        Py_ssize_t planes, lead, multiplier, x_plane, y_plane, rows, pad, height, high, taps, x_tap, x_row, y_row, x_bytes
         const float *blocks
         Py_ssize_t block_vectors
         int count, fetches
@@ -74,15 +74,13 @@ cdef void run_stacks(
     cdef Stacks stacks
     limits[LOW] = splat_f32(problem.float_min)
     limits[HIGH] = splat_f32(problem.float_max)
-    stacks.first_plane, stacks.end_plane = 0, problem.channels * problem.multiplier
-    stacks.lead, stacks.multiplier = lead, problem.multiplier
+    stacks.planes, stacks.lead, stacks.multiplier = problem.channels * problem.multiplier, lead, problem.multiplier
     stacks.x_plane, stacks.y_plane = problem.x_strides[3] * 4, problem.y_strides[3] * 4
     stacks.x_row, stacks.y_row = phases * problem.x_strides[1] * 4, phases * problem.y_strides[1] * 4
     stacks.high, stacks.taps, stacks.x_tap, stacks.x_bytes = problem.kernel_height, problem.kernel_width, problem.dilation_width * 4, problem.width * 4
     stacks.blocks = <const float *> (<const char *> problem.packed + HEADER_BYTES)
     stacks.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width
     stacks.fetches = problem.distance >= BEYOND_SECOND_LEVEL and problem.width >= FETCHED_COLUMNS
-    stacks.begin = 0
     while column < problem.out_width:
         next_column = cut_pieces(problem, &pieces, column, mixed if mixed else LANES, False, False, True)
         stacks.count = pieces.count
@@ -110,6 +108,6 @@ cdef void run_stacks(
             for phase in range(min(phases, last - top)):
                 rows = phase_from(problem, top + phase)
                 stacks.pad, stacks.height = rows.pad, rows.height
-                stacks.end = divide_up(last - top - phase, phases)
+                stacks.rows = divide_up(last - top - phase, phases)
                 run(&stacks, limits, image + rows.first * problem.x_strides[1] * 4, out_image + (top + phase) * problem.y_strides[1] * 4)
         column = next_column

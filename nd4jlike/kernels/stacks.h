@@ -20,12 +20,12 @@ typedef struct {
     unsigned masked;
 } StackColumns;
 
-/* All outputs of rows `begin` to `end`, of planes from the first to the end. */
+/* All outputs of `rows` rows of all planes. */
 typedef struct {
-    /* `x` and `y` are at plane 0, whose weights are those of plane `lead`. */
-    ptrdiff_t first_plane, end_plane, lead, multiplier, x_plane, y_plane;
+    /* The weights of the first plane are those of plane `lead`. */
+    ptrdiff_t planes, lead, multiplier, x_plane, y_plane;
     /* Rows of inputs above the first window, and of the image. */
-    ptrdiff_t begin, end, pad, height;
+    ptrdiff_t rows, pad, height;
     /* Rows of taps, and taps in a row; bytes, and those of a row of inputs. */
     ptrdiff_t high, taps, x_tap, x_row, y_row, x_bytes;
     /* Packed weights: a vector of biases, then one for each tap. */
@@ -281,25 +281,25 @@ WORD void fetch_below(const Stacks *stacks, const char *x, const char *y, int se
 
 WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, char *y, const int high, const int stride, const int mixed)
 {
-    const ptrdiff_t end = stacks->end, rows = end - stacks->begin;
+    const ptrdiff_t rows = stacks->rows;
     const int vectors = IN_PAIRS(high, mixed) ? PAIR_ACROSS : 1, few = IN_PAIRS(high, mixed) ? PAIR_ROWS : LOW_STACK;
-    for (ptrdiff_t plane = stacks->first_plane; plane < stacks->end_plane; plane++) {
+    for (ptrdiff_t plane = 0; plane < stacks->planes; plane++) {
         const ptrdiff_t place = stacks->lead + plane;
         const float *block = stacks->blocks + place / LANES * stacks->block_vectors * LANES + place % LANES;
         /* A division takes as long as a row. */
         const char *of_plane = x + (stacks->multiplier == 1 ? plane : (ptrdiff_t)((uint32_t)plane / (uint32_t)stacks->multiplier)) * stacks->x_plane;
         char *to_plane = y + plane * stacks->y_plane;
-        for (ptrdiff_t row = stacks->begin; row < end;) {
+        for (ptrdiff_t row = 0; row < rows;) {
             /* Of what is left rows before it are computed again. */
-            ptrdiff_t first = row > end - STACK_ROWS ? end - STACK_ROWS : row, at = first * stride - stacks->pad;
-            const int low = few == PAIR_ROWS || rows < STACK_ROWS || end - row <= few || -at > high / 2
+            ptrdiff_t first = row > rows - STACK_ROWS ? rows - STACK_ROWS : row, at = first * stride - stacks->pad;
+            const int low = few == PAIR_ROWS || rows < STACK_ROWS || rows - row <= few || -at > high / 2
                 || at + (STACK_ROWS - 1) * stride + high - stacks->height > high / 2;
             const StackColumns *columns = stacks->columns, *const last = columns + stacks->count;
             const char *from;
             char *to;
             ptrdiff_t above, below;
             if (low) {
-                first = rows < few || row <= end - few ? row : end - few;
+                first = rows < few || row <= rows - few ? row : rows - few;
                 at = first * stride - stacks->pad;
             }
             from = of_plane + at * stacks->x_row;
@@ -329,7 +329,7 @@ WORD void stacks_of(const Stacks *stacks, const vf32 *limits, const char *x, cha
 /* Pixels that share a vector by any filter: two vectors of 6 outputs, in the order of channels last. Stacks at edges are computed from a copy with zeros around. */
 static __attribute__((noinline)) void mixed_stacks_any(const Stacks *stacks, const vf32 *limits, const char *x, char *y)
 {
-    const ptrdiff_t end = stacks->end, high = stacks->high, reach = PAIR_ROWS - 1 + high, stored = least(end, PAIR_ROWS);
+    const ptrdiff_t end = stacks->rows, high = stacks->high, reach = PAIR_ROWS - 1 + high, stored = least(end, PAIR_ROWS);
     const vf32 *const block = (const vf32 *)stacks->blocks;
     vf32 window[WINDOW_BYTES / VECTOR_BYTES];
     for (ptrdiff_t row = 0; row < end; row += PAIR_ROWS) {
