@@ -706,7 +706,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef Py_ssize_t fetched_from(const Rows *job, const Problem *problem) noexcept nogil:
-    """Bytes from pixel to pixel from which on tiles fetch: prefetchers follow the runs of shorter ones, those of few rows or by tiles of 2 columns longer."""
+    """Bytes from pixel to pixel from which on tiles fetch: prefetchers follow shorter runs; in few rows, and by tiles of 2 columns, longer ones than else."""
     cdef Py_ssize_t down = job.down.taps, across = job.across.taps
     if not problem.halving or (down <= job.down.step and across <= job.across.step and across > 1):
         return problem.fetched_pixel
