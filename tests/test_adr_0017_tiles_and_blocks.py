@@ -1021,7 +1021,7 @@ def test_d8_the_same_bits_wherever_arrays_are_said_to_lie(isa, channels, kernel,
 @every_isa
 @pytest.mark.parametrize(("channels", "stride", "split"), [(80, 1, True), (96, 1, False), (64, 2, True), (80, 2, False)])
 def test_d8_what_is_fetched_from_memory(isa, channels, stride, split):
-    """D8: In memory (..) pixels of 384 bytes and more (..), by steps of 2 of 320: tiles that fetch have more columns than 2."""
+    """D8: In memory tiles (..) fetch what the next one adds (..) of 384 bytes by 3x3 (..), by steps of 2 of 320: those tiles have more columns than 2."""
     values = random((1, 9, 60 * stride, channels), 1)
     with ways(*HALVING, 3):
         plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2), stride=stride, isa=isa)

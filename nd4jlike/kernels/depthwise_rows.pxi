@@ -365,12 +365,11 @@ cdef void share_tile(Rows *job, const Problem *problem) noexcept nogil:
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
     cdef Tile *tile = &job.tile
-    cdef Py_ssize_t parts, alone, shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
-    # All channels of a tile before the next tile, which is the order in memory; unless the next row of tiles would not find its inputs in the cache, or
-    # the next tile in the first one. From memory pixels come whole: of their parts prefetchers bring what is not read.
-    parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
-    if problem.distance == IN_MEMORY and not job.lengthy:
-        parts = 1
+    cdef Py_ssize_t parts = 1, alone, shared = 2 * SHARED_BYTES if job.fetches else SHARED_BYTES
+    # All channels of a tile before the next tile, which is the order in memory; unless they are elsewhere, and the next row of tiles would not find its inputs
+    # in the cache, or the next tile in the first one.
+    if problem.distance < IN_MEMORY or job.lengthy:
+        parts = divide_up((down.taps + 2 * down.step) * across.extent * across.x + job.blocks * job.block_vectors * VECTOR_BYTES, shared)
     if job.parted:
         parts = max(parts, job.channels * job.itemsize // (FEW_TOGETHER_BYTES if job.rows_stay else TOGETHER_BYTES))
     elif job.pixel and not job.resident and (VECTOR_BYTES == 64 or (VECTOR_BYTES == 32 and across.dilation == 1 and across.taps > across.step)):
