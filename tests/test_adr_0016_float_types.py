@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 from guards import SIDES, guarded, guarded_array
 from layouts import arrangements, hosted, on, padded
+from machines import HALVING, MACHINES, ways
 from nd4jlike.kernels import dispatch
 from reference import depthwise_float, same_padding
 
@@ -552,3 +553,21 @@ def test_d5_float64_takes_a_float64_bias():
     """D5: one of float64 weights is float64."""
     with pytest.raises(nd.DTypeError, match="float64 for these weights: float32"):
         nd.DepthwiseConv2d(np.ones((3, 3, 4, 1)), np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("size", "stride"), [((14, 14), 1), ((9, 28), 1), ((5, 12), 1), ((15, 15), 2), ((9, 24), 2), ((14, 28), 2)])
+@pytest.mark.parametrize("channels", [16, 37, 64])
+@every_isa
+def test_d6_words_move_as_bytes(isa, channels, size, stride, side):
+    """D6: Where half a vector of 64 bytes takes half of its time, by a move of words, elsewhere by one of bytes. The bits are the same."""
+    x, weights = guarded_array(random((1, *size, channels), "bfloat16"), side), random((3, 3, channels, 1), "bfloat16", 1)
+    padding, got = same(size, (3, 3), (stride, stride), (1, 1)), []
+    for machine in (*MACHINES, HALVING):
+        with ways(*machine):
+            plan = nd.DepthwiseConv2d(weights, stride=stride, padding=padding, isa=isa)
+            out = guarded_array(np.zeros((1, *(-(-n // stride) for n in size), channels), x.dtype), side)
+            plan(x, out)
+            got.append(out)
+    assert len({array.tobytes() for array in got}) == 1
+    assert_close(got[0], "bfloat16", x, weights, stride=(stride, stride), padding=padding)

@@ -72,6 +72,7 @@ cdef extern from "variants.h" nogil:
     const OneTile image_tiles[8]
     const OneTile beside_tiles[2][2]
     const OneTile small_tiles[8][3][2]
+    const OneTile words_tiles[3][2]
     const int EIGHT
     const int EIGHT_TAPS
     const OneTile eight_tiles[3][2]
@@ -221,8 +222,8 @@ cdef struct Rows:
     bint lengthy
     # Rows of inputs one by one, with sums that wait, or all of a block of channels before the next block (D17); NULL: none.
     OneTile running, walking
-    # Rows of outputs in pairs, by fewer products (winograd.h); NULL: none.
-    OneTile pairs
+    # Rows of outputs in pairs, by fewer products (winograd.h); tall tiles of bfloat16, or whole ones by steps of 2, that move words; NULL: none.
+    OneTile pairs, words
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
     const OneTile *line
     int columns
@@ -701,6 +702,9 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
             job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
             job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
             job.tall = job.narrows = job.halves = job.image = job.ends = False
+    job.words = NULL
+    if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not job.spread:
+        job.words = words_tiles[job.across.step][job.wide]
     job.walking = walking_pays(job, problem)
     job.beside = job.beside and job.walking == NULL
 

@@ -115,7 +115,9 @@ cdef Py_ssize_t find_places(
             elif job.tall and job.eights:
                 places.tall = eight_tiles[across.step][1]
             elif job.tall:
-                places.tall = job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
+                places.tall = job.words if job.words != NULL else job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
+            elif job.words != NULL and across.step > 1:
+                places.whole = job.words
             if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):
                 places.end = eight_ends[across.taps][across.step][job.wide][0]
                 places.tall_end = eight_ends[across.taps][across.step][job.wide][1] if not job.split else NULL

@@ -246,10 +246,11 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
             : IF_CHOSEN( \
                 WHOLE_TILES(taps, element) || WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), \
                 whole_edges, taps, stride, columns, element), \
-        columns == WIDE_TILE && element != FLOAT32 ? IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element) \
+        element != FLOAT32 ? IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element) \
             : IF_CHOSEN(TALL_TILES(taps, stride, element), tall, taps, stride, columns, element), \
         IF_CHOSEN(TALL_TILES(taps, stride, element), tall_edges, taps, stride, columns, element), \
-        IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
+        VECTOR_BYTES == 64 ? IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element) \
+            : IF_CHOSEN(SPLIT_TILES(taps, columns, element), split, taps, stride, columns, element), \
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
@@ -291,7 +292,11 @@ static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
 };
 
 /* Columns side by side of a dilated filter, places inside, and at the edges: two; four of two rows, of one dilated by 2. */
+#if VECTOR_BYTES == 64
+#define beside_inside beside_edges
+#else
 TILE(beside_inside, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, INSIDE, FLOAT32)
+#endif
 TILE(beside_edges, TALL_ROWS(NARROW_TILE), 0, 3, 0, SPLIT_TILE, EDGES, FLOAT32)
 #if VECTOR_BYTES == 32
 TILE(flat_inside, 2, 0, 3, BESIDE_BY_TWO, NARROW_TILE, INSIDE, FLOAT32)
@@ -397,7 +402,6 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 
 /* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
  * that, taps, and place. */
-#define LINE_INSIDE(taps) TILE_OF(line_##taps, 1, 1, 0, taps, 1, GENERAL_TILE, INSIDE, FLOAT32)
 #define ROW_TILE(taps, element) TILE_OF(row_##taps##_##element, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, element)
 #define COLUMN_TILE(taps, element) TILE_OF(column_##taps##_##element, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
 #define LINE_TILES(taps, element) ROW_TILE(taps, element) COLUMN_TILE(taps, element)
@@ -409,7 +413,7 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
 #if VECTOR_BYTES > 16
 LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
-LINE_INSIDE(2) LINE_INSIDE(3) LINE_INSIDE(4)
+TILE_OF(line_4, 1, 1, 0, 4, 1, GENERAL_TILE, INSIDE, FLOAT32)
 SQUARE_TILE(4, FLOAT32)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
@@ -421,7 +425,7 @@ HALVES_LINES(BFLOAT16)
 static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
     [FLOAT32] = {
-        {[2] = {line_2, row_2_FLOAT32}, [3] = {line_3, row_3_FLOAT32}, [4] = {line_4, row_4_FLOAT32}, ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
+        {ROW_OF(2, FLOAT32), ROW_OF(3, FLOAT32), [4] = {line_4, row_4_FLOAT32}, ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
         {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
         {SQUARE_OF(4, FLOAT32)},
         {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
@@ -485,6 +489,20 @@ static const OneTile tiles_table[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][VARIA
 #if WIDENS_HALVES
     [FLOAT16] = {COLUMNS_OF_HALVES(FLOAT16, halves), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, FLOAT16)}}, TABLE_OF_TAPS(3, FLOAT16), EVEN_TAPS(FLOAT16, halves_of_any_stride, NULL) TABLE_OF_TAPS(5, FLOAT16), TABLE_OF_TAPS(7, FLOAT16)},
     [BFLOAT16] = {COLUMNS_OF_HALVES(BFLOAT16, brains), [2] = {[1] = {ROW_OF_TILES(2, 1, 4, BFLOAT16)}}, TABLE_OF_TAPS(3, BFLOAT16), EVEN_TAPS(BFLOAT16, brains_of_any_stride, NULL) TABLE_OF_TAPS(5, BFLOAT16), TABLE_OF_TAPS(7, BFLOAT16)},
+#endif
+};
+
+/* Tall tiles of bfloat16 by 3x3, and by steps of 2 whole ones, where a move of words takes no longer than one of bytes: by step, and whether wide. */
+#if VECTOR_BYTES == 64
+#define WORDS_TILE(name, rows, stride, columns) TILE(name, rows, 0, 3, stride, columns, EDGES, BRAINS_BY_WORDS)
+WORDS_TILE(words_1_4, TALL_ROWS(NARROW_TILE), 1, NARROW_TILE)
+WORDS_TILE(words_1_7, TALL_ROWS(WIDE_TILE), 1, WIDE_TILE)
+WORDS_TILE(words_2_4, 2, 2, NARROW_TILE)
+WORDS_TILE(words_2_7, 2, 2, WIDE_TILE)
+#endif
+static const OneTile words_tiles[TILE_STRIDES][2] = {
+#if VECTOR_BYTES == 64
+    [1] = {words_1_4, words_1_7}, [2] = {words_2_4, words_2_7},
 #endif
 };
 
