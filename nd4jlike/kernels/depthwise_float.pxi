@@ -134,13 +134,14 @@ cdef enum:
     # Inputs that rows of tiles share, and weights: they stay in a second-level cache. In memory, which long runs suit better, inputs may leave it.
     SHARED_BYTES = 768 << 10
     # Channels of a pixel, in bytes, of which a tile finds what it shares with the one before in a first-level cache; and products that pay for calls, fewer
-    # where that cache has 12 ways and is AMD's, but for pixels that share two sets of it.
+    # where that cache has 12 ways and is AMD's, but for pixels that share two sets of it, and on Zen 4 by 3x3 by steps of 2, and by 5x5.
     TOGETHER_BYTES = 384
     # The same of which rows of 3x3 by 2 find what they share there, where it has few ways, of up to so many pixels; half of those do so without.
     FEW_TOGETHER_BYTES = 256
     ROWS_STAY = 32
     TOGETHER_PRODUCTS = 900
     TOGETHER_FEW = 100
+    TOGETHER_TALL = 600
     # Beyond the second-level cache so do those of pixels of so many bytes, where a first-level one of 12 ways is AMD's, or rows stay.
     PARTED_BYTES = 640
     PARTED_LARGE_BYTES = 832
@@ -734,6 +735,7 @@ cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
 
 cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
     """Whether all channels of a tile come before the next tile."""
+    cdef Py_ssize_t least = TOGETHER_PRODUCTS
     cdef bint parts
     job.rows_stay = (
         VECTOR_BYTES == 64 and problem.sets > 0 and not problem.roomy and problem.element == FLOAT32 and ROWS_STAY // 2 < job.across.extent <= ROWS_STAY
@@ -743,10 +745,15 @@ cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
         problem.roomy or job.rows_stay or (job.small and job.across.x > PARTED_SPLIT_BYTES)
     ) and job.across.x >= (
         PARTED_SPLIT_BYTES if job.split or job.rows_stay else PARTED_LARGE_BYTES if job.across.outputs >= LARGE * job.across.phases else PARTED_BYTES)
+    if problem.roomy:
+        least = TOGETHER_FEW if problem.sets != 2 else TOGETHER_PRODUCTS
+    elif problem.halving and job.down.taps == job.across.taps == 3 and job.across.step > 1:
+        least = TOGETHER_FEW
+    elif problem.halving and job.down.taps == job.across.taps == 5:
+        least = TOGETHER_TALL
     job.parted = (
         VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
-        and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= (
-            TOGETHER_FEW if problem.roomy and problem.sets != 2 else TOGETHER_PRODUCTS)
+        and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= least
     )
 
 
