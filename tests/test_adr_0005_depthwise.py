@@ -321,6 +321,25 @@ def test_d1_strips_of_pixels_of_a_few_channels_stay_within_their_buffers(isa, si
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("width", [33, 34, 50, 63, 64, 65, 66, 97, 100, 129])
+def test_d1_strips_by_steps_of_2_stay_within_their_buffers(isa, side, width):
+    """D1: taps outside the image add nothing."""
+    for place, (kernel, rows) in enumerate(itertools.product((3, 5), (1, 4, 9))):
+        padding = tuple(((1 + i) % kernel, (2 + i) % kernel) for i in (place, place + width))
+        values, weights, bias = random((1 + place % 2, rows, width, 3), 1), random((kernel, kernel, 3, 1), 2), random((3,), 3)
+        if rows + sum(padding[0]) < kernel:
+            continue
+        want, bound = depthwise_float(values, weights, bias, (0.0, 6.0), stride=(2, 2), padding=padding)
+        out = guarded_array(np.full(want.transpose(0, 3, 1, 2).shape, np.nan, np.float32), side)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", activation="relu6", stride=2, padding=padding, threads=1 + place % 2)
+        plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
+        assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all(), (values.shape, weights.shape, padding)
+        if isa.startswith("avx512") and rows > 4:
+            assert "columns of planes from top to bottom" in plan.explain()
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_d1_filters_of_one_row_or_column_and_even_ones_stay_within_their_buffers(isa, side, data_format):
     """D1: taps outside the image add nothing."""

@@ -20,8 +20,9 @@ cdef enum:
     STRIPS_5 = 80
     STRIPS_5_BY_2 = 73
     STRIPS_7 = 95
-    # More of images of few rows.
+    # More of images of few rows; less where two vectors of a row are computed together.
     LOW_STRIPS = 20
+    PAIRED_STRIPS = 6
     ROWS_OF_PLANES = 110
     STEPS_OF_PLANES = 140
 
@@ -61,6 +62,8 @@ cdef bint idles_in_strips(const Problem *problem) noexcept nogil:
     if taps == 5 and problem.channels < MANY_CHANNELS and problem.out_width <= LANES:
         return False
     share = STRIPS_7 if taps == STRIP_TAPS else STRIPS_5_BY_2 if steps else STRIPS_5
+    if steps and taps == 5 and LANES < problem.out_width <= 2 * LANES:
+        share -= PAIRED_STRIPS
     # A strip reads rows beside those of its outputs, which weigh more where these are few.
     if not steps and problem.out_height <= 2 * taps + 2:
         share += LOW_STRIPS

@@ -173,8 +173,9 @@ static const PlaneTile mixed_tiles[4] = {
 #endif
 };
 
-/* Taps in a row of a strip, and vectors side by side, at most; and pieces of a row that are cut at a time. */
-enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, COLUMNS_ACROSS = VECTOR_BYTES == 32 ? 128 : 32 };
+/* Taps in a row of a strip, and vectors side by side, at most; pieces of a row that are cut at a time; weights of 5x5 by steps of 2, two vectors side by side, that
+ * have registers. */
+enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, COLUMNS_ACROSS = VECTOR_BYTES == 32 ? 128 : 32, HELD_WEIGHTS = 16 };
 
 
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
@@ -279,7 +280,9 @@ WORD void strip_of(
     const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    const int kept = (high - 1) / stride + 1, hold = how == NARROW || high * taps <= 9, each = how == NARROW ? 2 : 1;
+    /* Weights in registers: all, or as many as there are left. */
+    const int hold = how == NARROW || high * taps <= 9 ? high * taps : stride == 2 && across == 2 ? HELD_WEIGHTS : 0;
+    const int kept = (high - 1) / stride + 1, each = how == NARROW ? 2 : 1;
     const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED ? taps * stride : taps;
     const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
@@ -315,10 +318,9 @@ WORD void strip_of(
 #pragma GCC unroll 2
         for (int p = 0; p < planes; p++) {
             bias[p] = strip_weight(weights[p * each], weights[p * each + each - 1], 0, how);
-            if (hold)
 #pragma GCC unroll 32
-                for (int i = 0; i < high * taps; i++)
-                    held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, how);
+            for (int i = 0; i < hold; i++)
+                held[p][i] = strip_weight(weights[p * each], weights[p * each + each - 1], 1 + i, how);
         }
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
@@ -366,7 +368,7 @@ WORD void strip_of(
                             const int place = (high - stride + i - k * stride) * taps + tap;
 #pragma GCC unroll 4
                             for (int v = first; v < first + vectors / turns; v++)
-                                sums[v][k] += value[v] * (hold ? held[v / across][place] : plane_weight(weights[v / across] + (1 + place) * LANES, how == MIXED));
+                                sums[v][k] += value[v] * (place < hold ? held[v / across][place] : plane_weight(weights[v / across] + (1 + place) * LANES, how == MIXED));
                         }
                     }
                 }
@@ -495,6 +497,7 @@ STRIPS_OF_3(f32, 1)
 STRIPS_OF_3(f32, 2)
 WIDER_STRIPS(5, 1)
 WIDER_STRIPS(5, 2)
+STRIPS(strips_5_2_2, f32, 5, 2, 2, 1, LOADED)
 WIDER_STRIPS(7, 1)
 EVEN_STRIPS(2)
 MIXED_STRIPS(f32)
@@ -510,7 +513,7 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
             [2] = {TABLE_OF_3(f32, 2), [NARROW_STRIPS] = narrow_strips_3_2_f32, [PICKED_STRIPS] = picked_strips_3_2_f32}},
         [5] = {
             [1] = {TABLE_OF_WIDER(5, 1), [SHIFTED_STRIPS] = shifted_strips_5_f32},
-            [2] = {TABLE_OF_WIDER(5, 2), [NARROW_STRIPS] = narrow_strips_5_2_f32}},
+            [2] = {TABLE_OF_WIDER(5, 2), [1] = strips_5_2_2_f32, [NARROW_STRIPS] = narrow_strips_5_2_f32}},
         [7] = {[1] = {TABLE_OF_WIDER(7, 1), [SHIFTED_STRIPS] = shifted_strips_7_f32}}},
     [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
     [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2), [NARROW_STRIPS] = narrow_strips_3_2_bf16}}},

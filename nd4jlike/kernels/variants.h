@@ -182,7 +182,6 @@ enum {
     TILE(NAME_OF(spread_whole, taps, stride, columns, element), 2, 1, taps, stride, columns, EDGES, element) \
     TILE(NAME_OF(whole, taps, stride, columns, element), 2, 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(whole_edges, taps, stride, columns, element), 2, 0, taps, stride, columns, EDGES, element) \
-    JOINING_TILE(NAME_OF(joining, taps, stride, columns, element), NAME_OF(whole, taps, stride, columns, element), 2, taps, stride, columns, INSIDE) \
     JOINING_TILE(NAME_OF(joining_edges, taps, stride, columns, element), NAME_OF(whole_edges, taps, stride, columns, element), 2, taps, stride, columns, EDGES) \
     TILE(NAME_OF(tall, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, INSIDE, element) \
     TILE(NAME_OF(tall_edges, taps, stride, columns, element), TALL_ROWS(columns), 0, taps, stride, columns, EDGES, element) \
@@ -239,8 +238,9 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
         SPREAD_BY((taps) == 7 || (taps) == 1, spread_any, spread_any, taps, stride, element), \
         IF_CHOSEN((taps) == 3 && VECTOR_BYTES > 16 && element != FLOAT64, spread_whole, taps, stride, 4, element), \
-        JOINING_TILES(taps, stride, element) ? CHOSEN(columns != WIDE_TILE, joining, joining_edges, taps, stride, columns, element) \
-            : WHOLE_TILES(taps, element) ? CHOSEN((taps) <= 3 && columns != WIDE_TILE, whole, whole_edges, taps, stride, columns, element) \
+        JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
+            : WHOLE_TILES(taps, element) \
+            ? CHOSEN((taps) <= 3 && columns != WIDE_TILE && VECTOR_BYTES < 64, whole, whole_edges, taps, stride, columns, element) \
             : IF_CHOSEN(WHOLE_WIDE(taps, stride, columns, element) || WHOLE_HALVES(taps, stride, columns, element), whole_edges, taps, stride, columns, element), \
         JOINING_TILES(taps, stride, element) ? NAME_OF(joining_edges, taps, stride, columns, element) \
             : IF_CHOSEN( \
@@ -413,7 +413,6 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
 #if VECTOR_BYTES > 16
 LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
-TILE_OF(line_4, 1, 1, 0, 4, 1, GENERAL_TILE, INSIDE, FLOAT32)
 SQUARE_TILE(4, FLOAT32)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
@@ -425,7 +424,7 @@ HALVES_LINES(BFLOAT16)
 static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
     [FLOAT32] = {
-        {ROW_OF(2, FLOAT32), ROW_OF(3, FLOAT32), [4] = {line_4, row_4_FLOAT32}, ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
+        {ROW_OF(2, FLOAT32), ROW_OF(3, FLOAT32), ROW_OF(4, FLOAT32), ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
         {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
         {SQUARE_OF(4, FLOAT32)},
         {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
