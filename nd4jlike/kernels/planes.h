@@ -173,9 +173,8 @@ static const PlaneTile mixed_tiles[4] = {
 #endif
 };
 
-/* Taps in a row of a strip, and vectors side by side, at most; pieces of a row that are cut at a time; weights of 5x5 by steps of 2, two vectors side by side, that
- * have registers. */
-enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, COLUMNS_ACROSS = VECTOR_BYTES == 32 ? 128 : 32, HELD_WEIGHTS = 16 };
+/* Taps in a row of a strip, and vectors side by side, at most; pieces of a row that are cut at a time; sums and weights of a strip that have registers. */
+enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, COLUMNS_ACROSS = VECTOR_BYTES == 32 ? 128 : 32, HELD_AND_SUMS = 22 };
 
 
 /* How a strip gets the inputs of a tap: it loads them; whole rows are in two registers, or without a stride in one, which taps pick from, of two planes in
@@ -280,10 +279,10 @@ WORD void strip_of(
     const int how, const int element)
 {
     const PlaneStrip copy = *given, *const strip = &copy;  /* no store to y changes it */
-    /* Weights in registers: all, or as many as there are left. */
-    const int hold = how == NARROW || high * taps <= 9 ? high * taps : stride == 2 && across == 2 ? HELD_WEIGHTS : 0;
-    const int kept = (high - 1) / stride + 1, each = how == NARROW ? 2 : 1;
-    const int vectors = across * planes, pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
+    const int kept = (high - 1) / stride + 1, each = how == NARROW ? 2 : 1, vectors = across * planes;
+    /* Weights in registers: all, or, where two vectors share them or each is a vector, as many as there are left; else products read them. */
+    const int hold = how == NARROW || high * taps <= 9 ? high * taps : across == 2 || how == MIXED ? HELD_AND_SUMS - kept * vectors : 0;
+    const int pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
     const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED ? taps * stride : taps;
     const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
     const ptrdiff_t next = how == MIXED ? strip->step : LANES * BYTES_OF(element);
