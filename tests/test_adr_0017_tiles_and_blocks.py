@@ -1028,6 +1028,23 @@ def test_d8_what_is_fetched_from_memory(isa, channels, stride, split):
         plan(values)
     if LANES.get(isa, 16) == 16:
         assert ("4 rows and 2 columns" in plan.explain()) == split
+        assert ("2 rows and 2 columns" in plan.explain()) == (stride == 2 and not split)
+
+
+@every_isa
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "channels", "alone"),
+    [(2, 2, 1, 64, True), (2, 2, 1, 48, False), (3, 3, 1, 160, True), (3, 1, 10, 128, False), (1, 1, 1, 100, True), (1, 2, 1, 100, False)],
+)
+def test_d15_in_memory(isa, kernel, stride, dilation, channels, alone):
+    """D15: on D12's machines in memory on pixels of 256 bytes and more; D13: not once alone (1x1), but on D12's machines in memory without a step."""
+    values, weights = random((1, 12, 30, channels), 1), random((kernel, kernel, channels, 1), 2)
+    with ways(*HALVING, 3):
+        plan = nd.DepthwiseConv2d(weights, stride=stride, dilation=dilation, isa=isa)
+        out = plan(values)
+    if LANES.get(isa, 16) == 16:
+        assert ("output by output" in plan.explain()) == alone
+    assert_close(out, values, weights, None, **steps_of((12, 30), (kernel, kernel), (stride, stride), (dilation, dilation)))
 
 
 @every_isa

@@ -376,12 +376,15 @@ cdef inline bint shares_sets(const Problem *problem) noexcept nogil:
 
 cdef bint has_small_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whether the sets of a first-level cache that a tile of 4 rows or columns falls into have no room for its inputs, but for those of one of 2: four sets, or
-    rows in the same ones; of fewer sets not even for those."""
+    rows in the same ones; of fewer sets not even for those. Or whether memory is better read in fewer streams."""
     cdef Py_ssize_t way = problem.sets * lowest_bit(job.across.x)
-    return (
-        problem.sets > 2 and not problem.roomy and problem.element == FLOAT32 and not job.spread
-        and problem.distance < (CACHE_EDGE if problem.sets == 4 or job.across.x > PARTED_SPLIT_BYTES else IN_MEMORY)
-        and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step == 2 and job.across.outputs > NARROW_TILE
+    if (
+        problem.element != FLOAT32 or job.spread or not job.down.taps == job.across.taps == 3 or not job.down.step == job.across.step == 2
+        or job.across.outputs <= NARROW_TILE
+    ):
+        return False
+    return (VECTOR_BYTES == 64 and problem.halving and job.fetches) or (
+        problem.sets > 2 and not problem.roomy and problem.distance < (CACHE_EDGE if problem.sets == 4 or job.across.x > PARTED_SPLIT_BYTES else IN_MEMORY)
         and (problem.sets == 4 or (job.split and job.down.x % way == 0))
     )
 
@@ -571,6 +574,8 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
         return True
     if job.general:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
+    if products == 1 and problem.halving and problem.distance == IN_MEMORY and problem.stride_height == problem.stride_width == 1:
+        return True
     return VECTOR_BYTES > 16 and far and 1 < products and (
         2 * products <= 3 * moved or (VECTOR_BYTES == 64 and job.down.taps == 1 and products <= 3 and job.across.x >= LONG_BYTES))
 
@@ -646,6 +651,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         job.pixel, job.wide = False, True
     job.resident = (
         job.pixel and can_stay(job, problem) and shares_few(job, problem)
+        and not (problem.halving and problem.distance == IN_MEMORY and problem.dilation_width == 1 and job.across.x >= PIXEL_BYTES)
         and not (problem.dilation_width == 1 and (job.across.x >= ALONE_PIXEL_BYTES if problem.roomy else 0 < problem.sets <= 2)))
     if job.pixel:
         # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
