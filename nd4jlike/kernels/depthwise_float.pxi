@@ -215,8 +215,8 @@ cdef struct Rows:
     bint rows_stay
     # Whether there are tiles for the last SPLIT_TILE columns, and of no more rows than others, for rows of fewer outputs than a tile's.
     bint narrows, halves
-    # Whether outputs of dilated filters are computed in twos, side by side; or in fours of two rows.
-    bint beside, flat
+    # Whether outputs of dilated filters are computed in twos, side by side; or in fours of two rows; whether those tiles fetch what the next ones add.
+    bint beside, flat, fetches_beside
     # Whether an output, its channels in a row, is a tile; whether a row of outputs is, of which few channels at a time; whether tiles have one row.
     bint pixel, resident, single
     # Whether a filter is so long that outputs take the taps that each has inside.
@@ -714,6 +714,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         job.words = words_tiles[job.across.step][job.wide]
     job.walking = walking_pays(job, problem)
     job.beside = job.beside and job.walking == NULL
+    job.fetches_beside = problem.halving and problem.distance == IN_MEMORY and job.across.x >= FETCHED_SPLIT
 
 
 cdef Py_ssize_t fetched_from(const Rows *job, const Problem *problem) noexcept nogil:

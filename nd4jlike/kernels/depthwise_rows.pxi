@@ -180,6 +180,11 @@ cdef Py_ssize_t run_beside(
     tile.x_output, tile.y_column = job.across.x, job.across.y
     if job.flat:
         tile.x_column = tile.x_output
+    if job.fetches_beside:
+        tile.new_rows = tile.next_rows = <int> rows
+        tile.new_columns = tile.next_columns = <int> columns
+        tile.next_x = (down.taps - 1) * tile.x_row + (columns + (job.across.taps - 1) * job.across.dilation) * tile.x_output
+        tile.next_y = columns * tile.y_column
     while block < job.blocks:
         row = begin
         while row < stop:
@@ -456,10 +461,11 @@ cdef void run_image(
             )
             block += chunk
         return
-    if job.beside:
-        begin = run_beside(job, &tile, chunk, blocks, x, y, begin, end)
-        if begin == end:
-            return
+    if VECTOR_BYTES > 16:
+        if job.beside:
+            begin = run_beside(job, &tile, chunk, blocks, x, y, begin, end)
+            if begin == end:
+                return
     phase = done = 0
     while True:
         found = find_places(job, &tile, places, first, last, &phase, &done)

@@ -30,11 +30,13 @@
 /* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
 static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x, const char *y)
 {
+    /* Columns side by side, of dilated filters, have no stride. */
+    const ptrdiff_t next = tile->stride ? tile->x_column : tile->x_output;
     x += tile->next_x;
     y += tile->next_y;
     for (int row = 0; row < tile->new_rows; row++, x += tile->x_row)
         for (int column = 0; column < tile->new_columns; column++)
-            __builtin_prefetch(x + column * tile->x_column, 0, 2);
+            __builtin_prefetch(x + column * next, 0, 2);
     for (int row = 0; row < tile->next_rows; row++, y += tile->y_row)
         for (int column = 0; column < tile->next_columns; column++)
             __builtin_prefetch(y + column * tile->y_column, 1, 2);
