@@ -556,7 +556,7 @@ def test_d5_float64_takes_a_float64_bias():
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("size", "stride"), [((14, 14), 1), ((9, 28), 1), ((5, 12), 1), ((15, 15), 2), ((9, 24), 2), ((14, 28), 2)])
+@pytest.mark.parametrize(("size", "stride"), [((14, 14), 1), ((9, 28), 1), ((5, 12), 1), ((15, 15), 2), ((9, 24), 2), ((14, 28), 2), ((10, 22), 3)])
 @pytest.mark.parametrize("channels", [16, 37, 64])
 @every_isa
 def test_d6_words_move_as_bytes(isa, channels, size, stride, side):

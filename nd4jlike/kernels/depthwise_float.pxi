@@ -710,7 +710,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
             job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
             job.tall = job.narrows = job.halves = job.image = job.ends = False
     job.words = NULL
-    if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not job.spread:
+    if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not (job.spread or job.general or job.pixel):
         job.words = words_tiles[job.across.step][job.wide]
     job.walking = walking_pays(job, problem)
     job.beside = job.beside and job.walking == NULL

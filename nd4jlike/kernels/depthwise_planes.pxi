@@ -420,6 +420,8 @@ cdef void run_strips(
     cdef bint shifted = (
         VECTOR_BYTES == 64 and not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     )
+    # Strips of two vectors beside those of one vector of two planes.
+    cdef bint twos = problem.stride_width > 1 and problem.kernel_width > 3
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one
     cdef Py_ssize_t source
@@ -467,7 +469,7 @@ cdef void run_strips(
             pieces.piece[0].masks = 0
         # One run of vectors, no phases: all rows of all planes. Else so many rows of the planes that a kernel has at a time that their inputs stay near.
         runs = (pieces.count + across - 1) // across
-        together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 2 and not shifted else 2
+        together = planes if runs == 1 and phases == 1 else 4 if pieces.count == 1 else 1 if across > 1 and not (shifted or twos) else 2
         if problem.out_height <= LOW_ROWS:
             together = max(together, NEAR_BYTES // (4 * max(1, problem.height * problem.width)))
         chunk = problem.out_height if runs == 1 else max(ROWS_TOGETHER, NEAR_BYTES // (4 * max(1, problem.width) * problem.stride_height))
