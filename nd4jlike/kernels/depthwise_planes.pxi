@@ -421,7 +421,7 @@ cdef void run_strips(
         VECTOR_BYTES == 64 and not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     )
     # Strips of two vectors beside those of one vector of two planes.
-    cdef bint twos = problem.stride_width > 1 and problem.kernel_width > 3
+    cdef bint twos = VECTOR_BYTES == 64 and problem.stride_height > 1 and problem.kernel_height > 3
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
     cdef PlaneStrips one
     cdef Py_ssize_t source
