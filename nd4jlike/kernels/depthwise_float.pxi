@@ -574,7 +574,7 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
         return True
     if job.general:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
-    if products == 1 and problem.halving and problem.distance == IN_MEMORY and problem.stride_height == problem.stride_width == 1:
+    if VECTOR_BYTES > 16 and products == 1 and problem.halving and problem.distance == IN_MEMORY and problem.stride_height == problem.stride_width == 1:
         return True
     return VECTOR_BYTES > 16 and far and 1 < products and (
         2 * products <= 3 * moved or (VECTOR_BYTES == 64 and job.down.taps == 1 and products <= 3 and job.across.x >= LONG_BYTES))
