@@ -51,10 +51,13 @@ PLACED = dict.fromkeys([("reorder", "avx512"), ("depthwise", "avx512_vnni")], ["
 # Optimised, without the debugger's tables, the compiler's name and tables to unwind calls by, which are a fiftieth of the wheel: C throws nothing.
 # A call of a function nobody declared is an error, not a warning.
 FLAGS = ["-O3", "-g0", "-fno-ident", "-fno-asynchronous-unwind-tables", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit-function-declaration"]
-# Where no time is spent, small: what a call passes through, and the kernels, stay fast. A view takes 2 to 4 % longer so, a call 1.
-SMALL_FLAGS = ["-Os", "-fno-inline-functions-called-once"]
-# Not faster: expressions moved or kept for later, and vectors; 3 KB of the wheel.
-FAST_FLAGS = ["-O2", "-fno-tree-pre", "-fno-code-hoisting", "-fno-gcse", "-fno-tree-vectorize"]
+# Python's functions are called through the table of addresses itself: views, elements and a call of a plan take 0.94 to 0.97 of the time, 5 KB less.
+FLAGS += ["-fno-plt"]
+# Where no time is spent, small: what a call passes through, and the kernels, stay fast. In the order that statements have, and without what joins and threads
+# branches, 10 KB smaller.
+SMALL_FLAGS = ["-Os", "-fno-inline-functions-called-once", "-fno-schedule-insns2", "-fno-thread-jumps", "-fno-tree-tail-merge"]
+# Not faster: expressions moved or kept for later, and vectors; 5 KB of the wheel.
+FAST_FLAGS = ["-O2", "-fno-tree-pre", "-fno-code-hoisting", "-fno-gcse", "-fno-tree-vectorize", "-fno-schedule-insns2"]
 FAST = {"workers", "moves", "depthwise", "buffer"}
 # Code and constants in the same pages, without the linker's identifier: 2 KB of the wheel.
 LINK_FLAGS = ["-Wl,-s", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"]
