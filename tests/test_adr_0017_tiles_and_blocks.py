@@ -1096,12 +1096,6 @@ def test_d9_8_channels_have_shorter_vectors(monkeypatch, channels, kernel, side_
     assert runs()[1] == dispatch.chosen()
 
 
-def wastes_columns(outputs, step):
-    """D10: more than half, by a step of 2 an eighth, would be computed twice by sevens."""
-    twice = -(-outputs // 7) * 7 - outputs
-    return twice > outputs / (8 if step == 2 else 2)
-
-
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(
@@ -1137,7 +1131,7 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
     for size, kernel, stride, dilation in (
         ((7, 6), (3, 3), 1, 1), ((3, 13), (3, 3), 1, 1), ((5, 14), (3, 3), 2, 1), ((3, 8), (3, 3), 1, 1), ((4, 16), (3, 3), 2, 1),
         ((7, 9), (3, 3), 2, 1), ((7, 7), (3, 3), 1, 1), ((4, 15), (3, 3), 1, 1), ((5, 4), (2, 4), 1, 1), ((21, 6), (5, 5), 1, 1), ((6, 6), (4, 4), 3, 1),
-        ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1),
+        ((9, 9), (3, 3), 1, 2), ((5, 9), (1, 3), 1, 1), ((6, 3), (3, 3), 1, 1), ((9, 9), (5, 5), 2, 1), ((5, 6), (5, 5), 2, 1),
     ):  # fmt: skip
         values, weights, bias = (random(shape, i) for i, shape in enumerate(((1, *size, channels), (*kernel, channels, 1), (channels,))))
         options = {"stride": stride, "dilation": dilation, "activation": "relu6" if stride > 1 else None, "isa": isa}
@@ -1151,9 +1145,8 @@ def test_d10_pixels_that_share_sets_of_the_first_level_cache(isa, side, channels
                 few = (count == 8 or amd) and scratch and dilation == 1 and min(kernel) > 1
                 two = pitch == 512
                 wide = LANES.get(isa, 16) == 16
-                by_rows = few and wide and kernel == (3, 3) and size[1] > 6 * stride and (stride == 2 or not two)
-                by_rows = by_rows and (amd or not wastes_columns(-(-size[1] // stride), stride))
-                by_output = few and (two or amd or wide) and stride == 2 and not by_rows
+                by_rows = few and wide and kernel in ((3, 3), (5, 5)) and -(-size[1] // stride) >= 4 and (stride == 2 or not two)
+                by_output = few and (two or amd or wide) and stride == 2 and not by_rows and kernel == (3, 3)
                 copied = few and not (by_rows or by_output) and not (two and (stride > 1 or wide)) and not (amd and stride > 1)
                 by_output = by_output or (dilation == 1 and not copied and not by_rows and by_outputs(kernel, (stride, stride), isa))
                 assert ("copied into scratch" in plan.explain()) == copied
@@ -1241,8 +1234,8 @@ def test_d10_dilated_filters_over_few_sets(isa, stride, dilation):
             plan = nd.DepthwiseConv2d(weights, bias, stride=stride, dilation=dilation, isa=isa)
             got.append(np.asarray(plan(values)))
             assert_close(got[-1], values, weights, bias, **steps)
-            by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and down == across <= 2 and outputs >= 7
-            by_rows = by_rows and sets <= (2 if across == 2 else 1) and (amd or not wastes_columns(math.ceil(outputs), across))
+            by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and down == across <= 2 and outputs >= 5
+            by_rows = by_rows and sets <= (2 if across == 2 else 1)
             assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
 
@@ -1292,14 +1285,14 @@ def test_d8_channels_in_blocks(isa, tag, stride):
 def test_d10_few_sets_far_away(isa, distance, width, stride, channels):
     """D10: none of these in memory, in more than 8 ways at the edge of the last-level cache; but vectors of less than 64 bytes go through scratch."""
     values, weights = random((1, 5, width, channels), 1), random((3, 3, channels, 1), 2)
-    wide, one, outputs = LANES.get(isa, 16) == 16, channels == 1024, width // stride
+    wide, one = LANES.get(isa, 16) == 16, channels == 1024
     got = []
     for count, amd in MACHINES:
         with ways(count, amd, distance):
             plan = nd.DepthwiseConv2d(weights, stride=stride, isa=isa)
             got.append(np.asarray(plan(values)))
             few, near = count == 8 or amd, distance < (2 if amd else 3)
-            by_rows = few and near and wide and (one or stride == 2) and outputs >= 7 and (amd or not wastes_columns(outputs, stride))
+            by_rows = few and near and wide and (one or stride == 2)
             by_output = few and stride == 2 and not by_rows and (not one or amd or wide)
             copied = few and (near or (not wide and not amd)) and not (by_rows or by_output) and (stride == 1 or not amd) and (one or not wide)
             text = plan.explain()
@@ -1310,16 +1303,18 @@ def test_d10_few_sets_far_away(isa, distance, width, stride, channels):
 @every_isa
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [1024, 1000, 136, 20, 16, 10])
-def test_d10_rows_of_inputs(isa, stride, channels):
-    """D10: row of inputs by row of inputs: centred 3x3 filters; in 8 ways not where more than half, or an eighth, would be computed twice by sevens."""
-    weights, bias = (random(shape, i) for i, shape in enumerate(((3, 3, channels, 1), (channels,))))
-    pitch = 1024 if stride == 1 else 512 * -(-channels // 512)
-    for (height, outputs), padding, (at, ahead) in product(
-        ((1, 7), (2, 8), (3, 16), (6, 7), (7, 13)), ("same", "valid", ((1, 0), (0, 1)), (2, 2)), ((0, 0), (16, 0), (16, 64), (48, -32), (4, 272))
-    ):
-        if height < {"valid": 3, ((1, 0), (0, 1)): 2}.get(padding, 1):
+@pytest.mark.parametrize("taps", [3, 5])
+def test_d10_rows_of_inputs(isa, taps, stride, channels):
+    """D10: row of inputs by row of inputs: centred 3x3 and 5x5 filters; a row has 4 outputs and more, as few tiles of 4 to 7 columns as hold them (..)."""
+    weights, bias = (random(shape, i) for i, shape in enumerate(((taps, taps, channels, 1), (channels,))))
+    pitch, edge = 1024 if stride == 1 else 512 * -(-channels // 512), taps // 2
+    for (height, outputs), (padding, least), (at, ahead) in product(
+        ((1, 4), (2, 3), (3, 10), (6, 11), (7, 13)), (("same", 1), ("valid", taps), (((edge, edge - 1), (0, 1)), 2), ((edge + 1, edge + 1), 1)),
+        ((0, 0), (16, 64), (48, -32), (4, 272)),
+    ):  # fmt: skip
+        if height < least:
             continue
-        values = random((1, height, outputs * stride + (0 if padding == "same" else 2), channels), 3)
+        values = random((1, height, outputs * stride + (0 if padding == "same" else taps - 1), channels), 3)
         got = []
         for count, amd in MACHINES:
             with ways(count, amd):
@@ -1331,19 +1326,19 @@ def test_d10_rows_of_inputs(isa, stride, channels):
                 plan(given, out)
                 assert (np.isnan(memory) == untouched).all()
                 got.append(out.tobytes())
-                centred = padding != (2, 2)
+                centred = padding != (edge + 1, edge + 1)
                 by_rows = (count == 8 or amd) and LANES.get(isa, 16) == 16 and centred and channels != 10 and height > 1  # of one row, one of taps (D24)
-                by_rows = by_rows and (amd or not wastes_columns(shape[2], stride))
-                assert ("row of inputs by row of inputs" in plan.explain()) == by_rows
+                assert ("row of inputs by row of inputs" in plan.explain()) == (by_rows and shape[2] >= 4)
         assert got[0] == got[1] == got[2]
 
 
 @every_isa
 def test_d10_threads_share_rows_of_outputs(isa):
     """D10: row of inputs by row of inputs; rows of outputs that two threads compute reach the same ones."""
-    values, weights = random((3, 17, 15, 1024), 1), random((3, 3, 1024, 1), 2)
+    values = random((3, 17, 15, 1024), 1)
     with ways(8):
-        for stride in (1, 2):
+        for taps, stride in product((3, 5), (1, 2)):
+            weights = random((taps, taps, 1024, 1), 2)
             one, more = (nd.DepthwiseConv2d(weights, stride=stride, threads=threads, isa=isa)(values) for threads in (1, 5))
             assert one.tobytes() == more.tobytes()
 

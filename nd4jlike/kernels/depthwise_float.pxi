@@ -16,13 +16,15 @@ cdef extern from "variants.h" nogil:
     const int TILE_STRIDES
     ctypedef struct Range:
         int begin, end
+    ctypedef struct Reached:
+        Py_ssize_t tap, held, y
+        bint begins, ends
     ctypedef struct Running:
         const vf32 *first
         char *sums
         Py_ssize_t next
-        unsigned int present, begins, ends
-        Py_ssize_t held[8]
-        Py_ssize_t y[8]
+        int count
+        Reached rows[5]
     const int WALK_PLACES
     ctypedef struct Walk:
         Py_ssize_t x[4]
@@ -77,7 +79,7 @@ cdef extern from "variants.h" nogil:
     const int EIGHT_TAPS
     const OneTile eight_tiles[3][2]
     const OneTile eight_ends[8][3][2][2]
-    const OneTile running_tiles[8][3]
+    const OneTile running_tiles[8][3][8]
     const OneTile walking_tiles[8][3]
     const int WINOGRAD_ROWS
     int WINOGRAD_VECTORS(Py_ssize_t taps)
@@ -150,7 +152,9 @@ cdef enum:
     # Blocks of channels that one row of inputs after another adds to, whose sums, of so many rows of outputs, stay in a first-level cache; those of a row
     # begin behind those of the row before, in the same places of a page: far enough for the loads of one not to wait for the stores of the other.
     RUNNING_BLOCKS = 8
-    RUNNING_ROWS = 3
+    RUNNING_ROWS = 5
+    # The fewest columns of such a tile; of a phase, which other tiles of 4 fit as well, one more.
+    LEAST_RUNNING = 4
     PAGE_BYTES = 4096
     RUNNING_PITCH = PAGE_BYTES + 192
     # Rows of outputs for which three columns are better two tiles of two.
@@ -210,8 +214,9 @@ cdef struct Rows:
     bint pixel, resident, single
     # Whether a filter is so long that outputs take the taps that each has inside.
     bint lengthy
-    # Rows of inputs one by one, with sums that wait, or all of a block of channels before the next block (D17); NULL: none.
-    OneTile running, walking
+    # Rows of inputs one by one, with sums that wait, by columns of a tile; NULL: none. Or all of a block of channels before the next block (D17); NULL: none.
+    const OneTile *running
+    OneTile walking
     # Rows of outputs in pairs, by fewer products (winograd.h); tall tiles of bfloat16, or whole ones by steps of 2, that move words; NULL: none.
     OneTile pairs, words
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
@@ -315,12 +320,6 @@ cdef inline bint is_far(const Problem *problem) noexcept nogil:
     return problem.distance >= (CACHE_EDGE if problem.roomy else IN_MEMORY)
 
 
-cdef bint wastes_columns(const Line *line) noexcept nogil:
-    """Whether so many columns of a row of wide tiles are computed twice that rows of inputs one by one do not pay."""
-    cdef Py_ssize_t outputs = divide_up(line.outputs, line.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
-    return 8 * computed > 9 * outputs if line.step > 1 else 2 * computed > 3 * outputs
-
-
 cdef bint runs_sums(const Problem *problem) noexcept nogil:
     """Whether pixels of float32 fall into so few sets of a first-level cache of few ways that tiles find nothing there that they share, nor what is fetched
     ahead for the next block, and each input is better loaded once: those of a phase into one set, or two where there is a step."""
@@ -336,8 +335,8 @@ cdef bint runs_sums(const Problem *problem) noexcept nogil:
         and sets <= (2 if across.step > 1 else 1)
         and problem.x_strides[3] == problem.y_strides[3] == 1 and problem.channels >= LANES
         and down.taps == across.taps < TILE_TAPS and down.step == across.step < TILE_STRIDES
-        and running_tiles[across.taps][across.step] != NULL and across.outputs >= WIDE_TILE * across.phases and is_centred(&down) and is_centred(&across)
-        and (problem.roomy or not wastes_columns(&across))
+        and running_tiles[across.taps][across.step][WIDE_TILE] != NULL
+        and across.outputs >= (LEAST_RUNNING + (across.phases > 1)) * across.phases and is_centred(&down) and is_centred(&across)
     )
 
 
@@ -635,7 +634,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
     )
     job.pixel = pixels_pay(job, problem)
-    job.running = running_tiles[job.across.taps][job.across.step] if runs_sums(problem) and not job.spread else NULL
+    job.running = &running_tiles[job.across.taps][job.across.step][0] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
         job.pixel, job.wide = False, True
     job.resident = (

@@ -27,6 +27,14 @@ cdef inline unsigned long long first_bits(Py_ssize_t count) noexcept nogil:
     return (<unsigned long long> 1 << count) - 1
 
 
+cdef inline unsigned long long columns_outside(const Line *across, Py_ssize_t column, Py_ssize_t columns) noexcept nogil:
+    """Input columns outside the image, of those that so many outputs of a phase reach from an output on."""
+    cdef Py_ssize_t position = column * across.stride - across.pad, reach = (columns - 1) * across.step + across.taps
+    cdef Py_ssize_t begin = min(reach, divide_up(-position, across.dilation))
+    cdef Py_ssize_t end = min(reach, divide_up(across.extent - position, across.dilation))
+    return (first_bits(begin) | ~first_bits(end)) & first_bits(reach)
+
+
 # Tiles side by side that leave out the same input columns.
 cdef struct Place:
     # From the first pixel of a row of inputs and of outputs, in bytes.
@@ -48,19 +56,16 @@ cdef struct Place:
 cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t column) noexcept nogil:
     """The tile of the last SPLIT_TILE columns."""
     cdef const Line *across = &job.across
-    cdef Py_ssize_t position = column * across.stride - across.pad, reach = (SPLIT_TILE - 1) * across.step + across.taps
-    cdef Py_ssize_t begin = min(reach, divide_up(-position, across.dilation))
-    cdef Py_ssize_t end = max(0, min(reach, divide_up(across.extent - position, across.dilation)))
     cdef Tile less = tile[0]
     cdef int where
-    less.outside, less.stored = (first_bits(begin) | ~first_bits(end)) & first_bits(reach), SPLIT_TILE
+    less.outside, less.stored = columns_outside(across, column, SPLIT_TILE), SPLIT_TILE
     where = where_of(&less, SPLIT_TILE)
     if where < ANYWHERE:
         place.less = small_tiles[across.taps][across.step][where]
         place.less_tall = place.less == NULL
         if place.less_tall:
             place.less = job.tiles[SPLIT_TALL_TILE + where]
-        place.less_x, place.less_y, place.less_outside = position * across.x, column * across.y, less.outside
+        place.less_x, place.less_y, place.less_outside = (column * across.stride - across.pad) * across.x, column * across.y, less.outside
 
 
 cdef Py_ssize_t find_places(
@@ -201,60 +206,59 @@ cdef Py_ssize_t run_beside(
     return stop
 
 
-cdef inline void find_running(const Line *down, Running *running, Py_ssize_t row, Range rows, Py_ssize_t outputs, Py_ssize_t first) noexcept nogil:
+cdef inline void find_reached(const Line *down, Running *running, Py_ssize_t row, Range rows, Py_ssize_t outputs, Py_ssize_t first) noexcept nogil:
     """Which of the outputs of a phase, from `first` on, an input row of it reaches; those inside are `rows`."""
-    cdef Py_ssize_t output = row // down.step, tap = row % down.step
-    running.present = running.begins = running.ends = 0
+    cdef Py_ssize_t output = row // down.step, tap = row % down.step, waiting = divide_up(down.taps, down.step)
+    cdef Reached *reached = running.rows
     while tap < down.taps:
         if 0 <= output < outputs:
-            running.present |= 1 << tap
-            if row == rows.begin or tap == 0:
-                running.begins |= 1 << tap
-            if row == rows.end - 1 or tap == down.taps - 1:
-                running.ends |= 1 << tap
-            running.held[tap] = output % RUNNING_ROWS * RUNNING_PITCH
-            running.y[tap] = (first + output * down.phases) * down.y
+            reached.tap, reached.held, reached.y = tap, output % waiting * RUNNING_PITCH, (first + output * down.phases) * down.y
+            reached.begins = row == rows.begin or tap == 0
+            reached.ends = row == rows.end - 1 or tap == down.taps - 1
+            reached += 1
         tap += down.step
         output -= 1
+    running.count = <int> (reached - running.rows)
 
 
-cdef void run_sums(
-    const Rows *job, Tile *tile, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    """Output rows begin to end, columns first to last, by rows of inputs."""
+cdef void run_sums(const Rows *job, Tile *tile, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Output rows begin to end, by rows of inputs."""
     cdef const Line *down = &job.down
-    cdef Py_ssize_t phase = 0, done = 0, found, block, column, row, output, outputs, position, i
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t block = 0, phase, part, parts, outputs, done, columns, column, row, output, position, below
+    cdef unsigned long long outside
     cdef Range rows
     cdef const char *source
     # With room to begin where in a page the inputs of a chunk end.
     cdef char sums[PAGE_BYTES + RUNNING_ROWS * RUNNING_PITCH]
-    cdef Place places[PLACES]
     cdef Running running
     running.next = RUNNING_BLOCKS * VECTOR_BYTES
     tile.running = &running
-    while True:
-        found = find_places(job, tile, &places[0], first, last, &phase, &done)
-        if found == 0:
-            return
-        block = 0
-        while block < job.blocks:
-            running.first = blocks + block * job.block_vectors
-            for i in range(found):
-                for column in range(places[i].count):
-                    source = x + (places[i].x + column * WIDE_TILE * tile.x_output)
-                    running.sums = &sums[0] + ((<uintptr_t> source + block * tile.x_block - tile.back + running.next - <uintptr_t> &sums[0]) & (PAGE_BYTES - 1))
-                    for output in range(begin, min(begin + down.phases, end)):
-                        position, outputs = output * down.stride - down.pad, divide_up(end - output, down.phases)
-                        rows.begin = <int> max(0, divide_up(-position, down.dilation))
-                        rows.end = <int> min((outputs - 1) * down.step + down.taps, divide_up(down.extent - position, down.dilation))
-                        for row in range(rows.begin, rows.end):
-                            find_running(down, &running, row, rows, outputs, output)
-                            tile.outside = places[i].outside
-                            run_tiles(
-                                tile, job.running, blocks, block, min(block + RUNNING_BLOCKS, job.blocks), 1, WIDE_TILE,
-                                source + (position + row * down.dilation) * down.x, y + (places[i].y + column * WIDE_TILE * tile.y_column),
-                            )
-            block += RUNNING_BLOCKS
+    while block < job.blocks:
+        running.first = blocks + block * job.block_vectors
+        for phase in range(across.phases):
+            # As few tiles as hold the outputs, as even as they can be.
+            outputs = divide_up(across.outputs - phase, across.phases)
+            parts = divide_up(outputs, WIDE_TILE)
+            for part in range(parts):
+                done = divide(part * outputs, parts)
+                columns = divide((part + 1) * outputs, parts) - done
+                column = phase + done * across.phases
+                outside = columns_outside(across, column, columns)
+                source = x + (column * across.stride - across.pad) * across.x
+                running.sums = &sums[0] + ((<uintptr_t> source + block * tile.x_block - tile.back + running.next - <uintptr_t> &sums[0]) & (PAGE_BYTES - 1))
+                for output in range(begin, min(begin + down.phases, end)):
+                    position, below = output * down.stride - down.pad, divide_up(end - output, down.phases)
+                    rows.begin = <int> max(0, divide_up(-position, down.dilation))
+                    rows.end = <int> min((below - 1) * down.step + down.taps, divide_up(down.extent - position, down.dilation))
+                    for row in range(rows.begin, rows.end):
+                        find_reached(down, &running, row, rows, below, output)
+                        tile.outside = outside
+                        run_tiles(
+                            tile, job.running[columns], blocks, block, min(block + RUNNING_BLOCKS, job.blocks), 1, columns,
+                            source + (position + row * down.dilation) * down.x, y + column * across.y,
+                        )
+        block += RUNNING_BLOCKS
 
 
 cdef void run_resident(
@@ -441,7 +445,7 @@ cdef void run_image(
     tile.limits = limits
     if VECTOR_BYTES == 64:
         if job.running != NULL:
-            run_sums(job, &tile, blocks, x, y, begin, end, first, last)
+            run_sums(job, &tile, blocks, x, y, begin, end)
             return
         if job.resident:
             run_resident(job, &tile, chunk, blocks, x, y, begin, end, first, last)

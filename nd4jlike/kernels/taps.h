@@ -21,14 +21,20 @@ typedef struct {
     int begin, end;
 } Range;
 
-/* What one row of inputs adds to, in blocks from `first` on. By tap: whether there is a row of outputs, whether it begins and ends with this row of inputs,
- * and, in bytes, where its sums wait and where it is stored. Sums of an output wait side by side, those of the next one `next` bytes behind. */
+/* A row of outputs that a row of inputs adds to: the row of taps; in bytes, where its sums wait and where it is stored; whether it begins and ends there. */
+typedef struct {
+    ptrdiff_t tap, held, y;
+    int begins, ends;
+} Reached;
+
+/* What one row of inputs adds to, in blocks from `first` on. Sums of an output wait side by side, those of the next one `next` bytes behind. */
+enum { MOST_REACHED = 5 };
 typedef struct {
     const vf32 *first;
     char *sums;
     ptrdiff_t next;
-    unsigned present, begins, ends;
-    ptrdiff_t held[TILE_TAPS], y[TILE_TAPS];
+    int count;
+    Reached rows[MOST_REACHED];
 } Running;
 
 /* The tiles of an image of which one block of channels comes after the other: along a row, in bytes from its first pixel, each with the columns of inputs that are
@@ -482,19 +488,58 @@ WORD void eight_tile(
 }
 #endif
 
+/* A row of outputs, from the columns of a row of inputs. */
+WORD void running_row(
+    const Tile *tile, const Reached *reached, const vf32 *block, const vf32 *cells, unsigned long long outside, char *sums, char *y, ptrdiff_t lanes,
+    const int taps, const int stride, const int columns)
+{
+    const int last = (columns - 1) * stride + taps - 1;
+    const Steps next = steps_of(tile->running->next);
+    const vf32 *const weights = block + 1 + reached->tap * taps;
+    char *const held = sums + reached->held;
+    const char *from = held;
+    vf32 row[WIDE_TILE];
+    if (reached->begins)
+#pragma GCC unroll 8
+        for (int output = 0; output < columns; output++)
+            row[output] = block[0];
+    else
+#pragma GCC unroll 8
+        for (int output = 0; output < columns; output++)
+            row[output] = *(const vf32 *)step_to(&from, next, output);
+#pragma GCC unroll 32
+    for (int column = 0; column <= last; column++) {
+        if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
+            continue;
+#pragma GCC unroll 8
+        for (int output = 0; output < columns; output++) {
+            const int across = column - output * stride;
+            if (across >= 0 && across < taps)
+                row[output] += cells[column] * weights[across];
+        }
+    }
+    from = held;
+    if (reached->ends)
+        store_outputs(y + reached->y, row, tile, lanes, 1, 1, columns, EDGES, FLOAT32);
+    else
+#pragma GCC unroll 8
+        for (int output = 0; output < columns; output++)
+            *(vf32 *)step_to(&from, next, output) = row[output];
+}
+
 /* One row of inputs, for all rows of outputs that it reaches: sums that are not complete wait in memory, so that each input is loaded once, and those of a pixel
- * one after the other. */
+ * one after the other. Branches of their own for each row of 3 are foretold better; 5 would be too much code. */
 WORD void running_tile(
     const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count, const int taps, const int stride, const int columns)
 {
     const Running *running = tile->running;
     const int last = (columns - 1) * stride + taps - 1;
     const unsigned long long outside = tile->outside;
-    const Steps steps = steps_of(tile->x_column), next = steps_of(running->next);
+    const Steps steps = steps_of(tile->x_column);
     const ptrdiff_t step = tile->block_vectors < 0 ? -VECTOR_BYTES : VECTOR_BYTES;
     char *sums = running->sums + (block - running->first) / tile->block_vectors * step;
     do {
-        vf32 cells[2 * WIDE_TILE + 1];
+        vf32 cells[2 * WIDE_TILE + 3];
         const char *from = x;
 #pragma GCC unroll 32
         for (int column = 0; column <= last; column++) {
@@ -502,40 +547,16 @@ WORD void running_tile(
             if (!may_be_outside(EDGES, column, taps, last) || !(outside >> column & 1))
                 cells[column] = *(const vf32 *)cell;
         }
-#pragma GCC unroll 8
-        for (int tap = 0; tap < taps; tap++) {
-            vf32 row[WIDE_TILE];
-            char *held = sums + running->held[tap];
-            if (!(running->present >> tap & 1))
-                continue;
-            from = held;
-            if (running->begins >> tap & 1)
-#pragma GCC unroll 8
-                for (int output = 0; output < columns; output++)
-                    row[output] = block[0];
-            else
-#pragma GCC unroll 8
-                for (int output = 0; output < columns; output++)
-                    row[output] = *(const vf32 *)step_to(&from, next, output);
-#pragma GCC unroll 32
-            for (int column = 0; column <= last; column++) {
-                if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
-                    continue;
-#pragma GCC unroll 8
-                for (int output = 0; output < columns; output++) {
-                    const int across = column - output * stride;
-                    if (across >= 0 && across < taps)
-                        row[output] += cells[column] * block[1 + tap * taps + across];
-                }
+        if (taps == 3)
+#pragma GCC unroll 3
+            for (int i = 0; i < 3; i++) {
+                if (i < running->count)
+                    running_row(tile, &running->rows[i], block, cells, outside, sums, y, lanes, taps, stride, columns);
             }
-            from = held;
-            if (running->ends >> tap & 1)
-                store_outputs(y + running->y[tap], row, tile, lanes, 1, 1, columns, EDGES, FLOAT32);
-            else
-#pragma GCC unroll 8
-                for (int output = 0; output < columns; output++)
-                    *(vf32 *)step_to(&from, next, output) = row[output];
-        }
+        else
+#pragma GCC unroll 1
+            for (int i = 0; i < running->count; i++)
+                running_row(tile, &running->rows[i], block, cells, outside, sums, y, lanes, taps, stride, columns);
         block += tile->block_vectors;
         x += tile->x_block;
         y += tile->y_block;

@@ -148,19 +148,26 @@ static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES] = {
 #endif
 };
 
-/* Rows of inputs, by taps and stride. */
-#define RUNNING_TILE(taps, stride) \
-    static void running_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+/* Rows of inputs, by taps, stride and columns. */
+#define RUNNING_TILE(taps, stride, columns) \
+    static void running_##taps##_##stride##_##columns(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
-        running_tile(tile, block, x, y, lanes, count, taps, stride, WIDE_TILE); \
+        running_tile(tile, block, x, y, lanes, count, taps, stride, columns); \
     }
+#define RUNNING_TILES(taps, stride) \
+    RUNNING_TILE(taps, stride, 4) RUNNING_TILE(taps, stride, 5) RUNNING_TILE(taps, stride, 6) RUNNING_TILE(taps, stride, 7)
+#define RUNNING_NAMES(taps, stride) \
+    {[4] = running_##taps##_##stride##_4, running_##taps##_##stride##_5, running_##taps##_##stride##_6, running_##taps##_##stride##_7}
 #if VECTOR_BYTES == 64
-RUNNING_TILE(3, 1)
-RUNNING_TILE(3, 2)
+RUNNING_TILES(3, 1)
+RUNNING_TILES(3, 2)
+RUNNING_TILES(5, 1)
+RUNNING_TILES(5, 2)
 #endif
-static const OneTile running_tiles[TILE_TAPS][TILE_STRIDES] = {
+static const OneTile running_tiles[TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
 #if VECTOR_BYTES == 64
-    [3] = {[1] = running_3_1, [2] = running_3_2},
+    [3] = {[1] = RUNNING_NAMES(3, 1), [2] = RUNNING_NAMES(3, 2)},
+    [5] = {[1] = RUNNING_NAMES(5, 1), [2] = RUNNING_NAMES(5, 2)},
 #endif
 };
 
