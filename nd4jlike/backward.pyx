@@ -3,6 +3,7 @@
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -539,6 +540,8 @@ cdef int sum_products(NdArray grad, NdArray x, tuple axes, tuple filters, object
     problem.stride_height, problem.stride_width = walk.stride
     problem.dilation_height, problem.dilation_width = walk.dilation
     problem.pad_top, problem.pad_left = walk.before
+    if (problem.x_strides[0] | problem.x_strides[1] | problem.x_strides[2]) % (ALIGNMENT // CELL) == 0:
+        problem.lead = (ALIGNMENT - <uintptr_t> job.x % ALIGNMENT) % ALIGNMENT // CELL
     blocks = job.table.blocks(problem)
     parts = parts_of(threads, blocks, grad.descriptor.layout.length * problem.kernel_height * problem.kernel_width)
     share = (blocks + parts - 1) // parts

@@ -380,6 +380,31 @@ def test_d11_refusals_write_nothing():
         assert all((array == 7).all() for array in out), match
 
 
+def placed(values, pitch, at):
+    """A copy of pixels `pitch` elements apart, `at` bytes beyond a line."""
+    _, height, width, channels = values.shape
+    memory = np.full(height * width * pitch + 32, np.nan, np.float32)
+    skip = (-memory.ctypes.data % 64 + at) // 4
+    copy = memory[skip : skip + height * width * pitch].reshape(1, height, width, pitch)[..., :channels]
+    copy[...] = values
+    return copy
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "channels", "pitch"), [(3, 64, 64), (3, 67, 80), (3, 131, 144), (3, 129, 130), (3, 24, 32), (5, 272, 272), (1, 79, 80)])
+def test_d13_vectors_that_begin_on_lines(isa, kernel, channels, pitch):
+    """D13: vectors of channels that begin on lines of `x`; the bits do not depend on where `x` and `grad` lie."""
+    for stride, threads in ((1, 1), (2, 3)):
+        padding = same((7, 9), (kernel,) * 2, (stride,) * 2)
+        grad, x, weights = layer((7, 9), channels, 1, (kernel,) * 2, (stride,) * 2, (1, 1), padding)
+        options = {"stride": stride, "needs": ("weights", "bias"), "threads": threads, "isa": isa}
+        want = nd.depthwise_conv2d_backward(grad, x, weights, **options)
+        assert_close(want, grad, x, weights, stride=(stride,) * 2, padding=padding)
+        for at, other in ((0, 0), (4, 4), (16, 16), (32, 48), (60, 20)):
+            got = nd.depthwise_conv2d_backward(placed(grad, channels, other), placed(x, pitch, at), weights, **options)
+            assert [np.asarray(a).tobytes() for a in got[1:]] == [np.asarray(a).tobytes() for a in want[1:]]
+
+
 def test_d12_empty_batches():
     """D12: An empty batch gives zeros for weights and bias, and an empty gradient by the input."""
     for multiplier, stride in ((1, 1), (2, 2)):

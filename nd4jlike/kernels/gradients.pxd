@@ -7,7 +7,7 @@ from nd4jlike.kernels.problem cimport Problem
 # result. Channels lie side by side in both; padding and packed weights of the problem are not read.
 cdef struct GradientTable:
     const char *isa
-    # Vectors of output channels: what threads share.
+    # Vectors of output channels, the second of which may begin after `lead` of them: what threads share.
     Py_ssize_t (*blocks)(const Problem *problem) noexcept nogil
     # Bytes of scratch for `count` blocks. Alignment 64.
     Py_ssize_t (*scratch_bytes)(const Problem *problem, Py_ssize_t count) noexcept nogil

@@ -33,6 +33,10 @@ cdef enum:
     CELL = 4
     # Products that are added in float32 at most.
     MOST_TERMS = 256
+    # Vectors of a pixel from which on one more pays, where all but the first and the last are lines then (D13); of filters of so few taps that loads decide.
+    ALIGNED_BLOCKS = 16
+    ALIGNED_FEW = 4
+    LOADED_TAPS = 9
     # Rows of inputs that the next rows of outputs need again: they stay in a second-level cache.
     BAND_BYTES = 256 << 10
 
@@ -45,6 +49,8 @@ cdef struct Across:
 cdef struct Job:
     const Problem *problem
     Py_ssize_t channels, taps
+    # Channels before the second block, if fewer than a vector has; 0: they are as many.
+    Py_ssize_t lead
     # Whether inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
     # Whether the gradients themselves are summed, too.
@@ -62,16 +68,26 @@ cdef Job job_of(const Problem *problem) noexcept nogil:
     job.channels = problem.channels * problem.multiplier
     job.taps = problem.kernel_height * problem.kernel_width
     job.spread = problem.multiplier > 1 or job.channels < LANES
+    job.lead = problem.lead % LANES if not job.spread and job.channels >= (ALIGNED_FEW if job.taps <= LOADED_TAPS else ALIGNED_BLOCKS) * LANES else 0
     return job
 
 
 cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t block) noexcept nogil:
-    """The output channel in lane 0: the last block ends with the last channel, and computes some again."""
+    """The output channel in lane 0: the last block ends with the last channel, and computes some again, as the second one does behind a `lead`."""
+    if job.lead and block > 0:
+        block -= 1
+        return min(block * LANES + job.lead, job.channels - LANES)
     return max(0, min(block * LANES, job.channels - LANES))
 
 
+cdef inline Py_ssize_t repeated_lanes(const Job *job, Py_ssize_t block) noexcept nogil:
+    """Lanes whose channels are those of the block before."""
+    return first_channel(job, block - 1) + LANES - first_channel(job, block) if block > 0 else 0
+
+
 cdef Py_ssize_t blocks_of(const Problem *problem) noexcept nogil:
-    return divide_up(problem.channels * problem.multiplier, LANES)
+    cdef Job job = job_of(problem)
+    return divide_up(job.channels - job.lead, LANES) + (job.lead > 0)
 
 
 cdef Py_ssize_t scratch_bytes(const Problem *problem, Py_ssize_t count) noexcept nogil:
@@ -200,7 +216,7 @@ cdef void sum_blocks(
     for block in range(count):
         first = first_channel(&job, begin + block)
         # Channels of the block before are its own.
-        for lane in range((begin + block) * LANES - first, min(LANES, job.channels)):
+        for lane in range(repeated_lanes(&job, begin + block), min(LANES, job.channels)):
             for tap in range(job.taps):
                 weights[tap * job.channels + first + lane] = <float> totals[(block * vectors + tap) * LANES + lane]
             if bias != NULL:
