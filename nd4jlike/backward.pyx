@@ -8,6 +8,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from nd4jlike.buffer cimport Buffer, allocate
+from nd4jlike.depthwise cimport lead_of, place_in_caches
 from nd4jlike.descriptor cimport ShapeDescriptor
 from nd4jlike.kernels.gradients cimport GradientTable
 from nd4jlike.kernels.problem cimport FLOAT32, Family, KernelTable, Problem, Requantization
@@ -301,8 +302,11 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
             source, walk = spread_out(source, call), call.spread
         with cython.critical_section(call):
             back = call.back
-        if back is None or back.result != pixels.descriptor or back.walk is not walk:
-            back = back_to(pixels.descriptor, source.descriptor, call, walk)
+        if (
+            back is None or back.result != pixels.descriptor or back.walk is not walk
+            or back.places[0] != <uintptr_t> source.data() % ALIGNMENT or back.places[1] != <uintptr_t> pixels.data() % ALIGNMENT
+        ):
+            back = back_to(pixels, source, call, walk)
             with cython.critical_section(call):
                 call.back = back
         if not (weights_format == "HWCM" and weights.flags.c_contiguous):
@@ -410,21 +414,26 @@ cdef class _Back:
     # Keeps the tables of kernels alive.
     cdef tuple capsules
     cdef Buffer phases
+    # Bytes from the lines before them to the gradient and to the result.
+    cdef uintptr_t places[2]
     # Extents of the filter, and its output channels; elements of the gradient.
     cdef Py_ssize_t kernel_height, kernel_width, count, length
     # Bytes: of the packed taps of all phases, and of the taps of one.
     cdef Py_ssize_t packed_bytes, taps_bytes
 
 
-cdef _Back back_to(ShapeDescriptor result, ShapeDescriptor grad, _Call call, object walk):
+cdef _Back back_to(NdArray pixels, NdArray source, _Call call, object walk):
     """Decide about all phases."""
     cdef _Back back = _Back.__new__(_Back)
+    cdef ShapeDescriptor result = pixels.descriptor
+    cdef ShapeDescriptor grad = source.descriptor
     cdef ByInput *job = &back.job
     cdef Phase *phase
     cdef Problem *problem
-    cdef Py_ssize_t steps_across = walk.stride[1], row, i, axis, widest = 0
+    cdef Py_ssize_t steps_across = walk.stride[1], row, i, axis, lead, widest = 0
     back.kernel_height, back.kernel_width, back.count = call.filters
     back.result, back.walk, back.capsules, back.length = result, walk, call.capsules, grad.layout.length
+    back.places[0], back.places[1] = <uintptr_t> source.data() % ALIGNMENT, <uintptr_t> pixels.data() % ALIGNMENT
     job.family, job.table = <const Family *> &call.convolutions.families[FLOAT32], call.table
     job.batch, job.height, job.width, job.channels = [result.shape[axis] for axis in call.axes]
     job.multiplier = back.count // job.channels
@@ -462,6 +471,12 @@ cdef _Back back_to(ShapeDescriptor result, ShapeDescriptor grad, _Call call, obj
             if job.multiplier > 1:
                 problem.y_strides[0], problem.y_strides[1], problem.y_strides[2], problem.y_strides[3] = 0, problem.out_width * back.count, back.count, 1
                 widest = max(widest, problem.out_width * back.count)
+            place_in_caches(problem, (grad.layout.length + result.layout.length) * CELL, CELL)
+            # Phases of few taps are not worth a vector more.
+            if job.family.aligns != NULL and job.multiplier == len(walk.down) * len(walk.across) == 1:
+                lead = lead_of(
+                    job.family, job.family.aligns(problem), CELL, source.data() + phase.x_offset * CELL, pixels.data() + phase.y_offset * CELL)
+                problem.lead, problem.agrees = abs(lead), lead < 0
             phase.packed_offset = back.packed_bytes
             back.packed_bytes += aligned(job.family.packed_bytes(problem))
             back.taps_bytes = max(back.taps_bytes, problem.kernel_height * problem.kernel_width * back.count * CELL)

@@ -10,8 +10,8 @@ from libc.string cimport memcmp, memmove, memset, strcmp
 from nd4jlike.buffer cimport Buffer, allocate
 from nd4jlike.descriptor cimport Layout, ShapeDescriptor
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_ALIKE, ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE, IN_MEMORY,
-    INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
+    ALIGNS_ALIKE, ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, ALIGNS_SAME, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE,
+    IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
 from nd4jlike.moves cimport Box, MoveTable, all_of, kernels_of, move
 from nd4jlike.ndarray cimport NdArray, as_ndarray, as_output, taken, unwritten
 from nd4jlike.workers cimport MAX_PARTS, Work, computes_alone, share_work
@@ -593,8 +593,6 @@ A depthwise convolution, configured once and run many times.
         if self.quantization is not None:
             problem.result = SUMS if self.quantization.output is None else REALS if self.quantization.output == "float32" else QUANTIZED
             problem.widest_weight = self._widest_weight
-        problem.distance = distance_of(source.length * source.itemsize + target.length * target.itemsize)
-        problem.fetched_pixel = 0 if second_level >= DEEP_BYTES else NARROW_BYTES
         problem.batch, problem.height, problem.width, problem.channels = source.shape[n], source.shape[h], source.shape[w], source.shape[c]
         problem.kernel_height, problem.kernel_width = reading.weights.shape[0], reading.weights.shape[1]
         problem.multiplier = reading.weights.shape[2] // source.shape[c]
@@ -614,8 +612,7 @@ A depthwise convolution, configured once and run many times.
         turned = not (source.block_count or target.block_count) and turns_signal(problem, self._family.lanes, self.threads)
         if turned:
             turn_image(problem)
-        problem.sets, problem.roomy = sets_of(problem.x_strides[2] * source.itemsize), crowds() and nearest_cache.ways > FEW_WAYS
-        problem.halving = nearest_cache.amd and nearest_cache.ways <= FEW_WAYS
+        place_in_caches(problem, source.length * source.itemsize + target.length * target.itemsize, source.itemsize)
         if source.block_count:
             problem.x_block, problem.x_block_step, problem.x_strides[3] = source.block_sizes[0], source.strides[c], 1
             problem.channel_room = (problem.x_block - problem.channels % problem.x_block) % problem.x_block

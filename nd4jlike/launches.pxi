@@ -81,17 +81,7 @@ cdef class _Launch:
     cdef Py_ssize_t y_end
 
     cdef Py_ssize_t lead(self, const char *x, const char *y) noexcept:
-        """Channels before the first whole vector in memory; negative where both have as many and that makes a difference."""
-        cdef Py_ssize_t found, last = self.family.lanes * self.itemsize - 1
-        if self.aligns == ALIGNS_NONE:
-            return 0
-        found = <int> (-<Py_ssize_t> (x if self.aligns & ALIGNS_INPUT else y) & last) // self.itemsize
-        if (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0:
-            return -found if self.aligns & ALIGNS_BOTH else found
-        if self.aligns & ALIGNS_ALIKE:
-            # Of `x` whole vectors stay within lines; of `out`, which masks cut, they need not.
-            return -found if self.aligns & ALIGNS_INPUT else 0
-        return found
+        return lead_of(self.family, self.aligns, self.itemsize, x, y)
 
     cdef int run(self, const char *x, char *y) except -1:
         cdef Call call = Call(&self.problem, self.family, self.planes, x, y, NULL, self.scratch_bytes)

@@ -1,4 +1,5 @@
-# What the caches of this machine mean for a layer: where its inputs and outputs lie, and which pixels crowd each other out (ADR 0017).
+# What the caches of this machine mean for a layer: where its inputs and outputs lie, which pixels crowd each other out, and which vectors begin on lines
+# (ADR 0017).
 
 cdef extern from "cpu.h" nogil:
     long second_level_bytes()
@@ -58,3 +59,27 @@ cdef int sets_of(Py_ssize_t pitch) noexcept:
     """Problem.sets of pixels so many bytes apart: a way of 4 KiB has one place for a channel of pixels that are 4 KiB apart, two where they are 2."""
     cdef Py_ssize_t way = nearest_cache.bytes // nearest_cache.ways
     return <int> (way // min(way, pitch & -pitch)) if pitch and crowds() else 0
+
+
+cdef void place_in_caches(Problem *problem, Py_ssize_t nbytes, Py_ssize_t itemsize) noexcept:
+    """What the caches mean for a problem whose strides are known, of so many bytes of inputs and outputs."""
+    problem.distance = distance_of(nbytes)
+    problem.fetched_pixel = 0 if second_level >= DEEP_BYTES else NARROW_BYTES
+    problem.sets, problem.roomy = sets_of(problem.x_strides[2] * itemsize), crowds() and nearest_cache.ways > FEW_WAYS
+    problem.halving = nearest_cache.amd and nearest_cache.ways <= FEW_WAYS
+
+
+cdef Py_ssize_t lead_of(const Family *family, int aligns, Py_ssize_t itemsize, const char *x, const char *y) noexcept:
+    """Channels before the first whole vector in memory; negative where both have as many and that makes a difference."""
+    cdef Py_ssize_t found, last = family.lanes * itemsize - 1
+    if aligns == ALIGNS_NONE:
+        return 0
+    found = <int> (-<Py_ssize_t> (x if aligns & ALIGNS_INPUT else y) & last) // itemsize
+    if (<Py_ssize_t> x - <Py_ssize_t> y) & last == 0:
+        return -found if aligns & ALIGNS_BOTH else found
+    if aligns & ALIGNS_SAME:
+        return 0
+    if aligns & ALIGNS_ALIKE:
+        # Of `x` whole vectors stay within lines; of `out`, which masks cut, they need not.
+        return -found if aligns & ALIGNS_INPUT else 0
+    return found

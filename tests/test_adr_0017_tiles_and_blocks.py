@@ -851,6 +851,24 @@ def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, strid
 
 
 @every_isa
+@pytest.mark.parametrize(("kernel", "dilation", "channels", "alike", "apart"), [
+    (3, 1, 144, True, False), (2, 1, 80, True, False), (5, 1, 144, False, False), (7, 1, 496, False, False), (5, 1, 528, True, False), (7, 1, 528, True, False),
+    (3, 1, 256, True, True), (3, 1, 128, True, False), (3, 2, 144, True, True), (5, 2, 144, True, True), (9, 1, 144, True, True)])  # fmt: skip
+def test_d7_where_half_a_vector_takes_half_of_its_time(isa, kernel, dilation, channels, alike, apart):
+    """D7: On D12's machines (..) they begin there only if both addresses say the same, and by more than 9 taps from 32 vectors on (..)."""
+    values, weights = random((1, 5, 20, channels), 1), random((kernel, kernel, channels, 1), 2)
+    with ways(*HALVING):
+        plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
+        want = np.asarray(plan(values)).copy()
+        for x_skip, skip in ((4, 4), (4, 0), (0, 9), (8, 12)):
+            out = at_address(np.full_like(want, 7), channels, skip, "start")
+            plan(at_address(values, channels, x_skip, "start"), out)
+            assert out.tobytes() == want.tobytes()
+            if LANES.get(isa, 16) == 16:
+                assert lead_in(plan.explain()) == (str(-x_skip % 16) if x_skip and (alike if x_skip == skip else apart) else "")
+
+
+@every_isa
 @pytest.mark.parametrize("skip", [0, 4])
 def test_d7_one_tap_by_any_step(isa, skip):
     """D7: by one tap with any step, three."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import nd4jlike as nd
 from guards import SIDES, guarded_array
 from layouts import arrangements, hosted, padded
+from machines import HALVING, MACHINES, ways
 from nd4jlike import geometry
 from nd4jlike.kernels import dispatch
 from reference import accumulate, differentiate, out_size, same_padding
@@ -380,31 +381,6 @@ def test_d11_refusals_write_nothing():
         assert all((array == 7).all() for array in out), match
 
 
-def placed(values, pitch, at):
-    """A copy of pixels `pitch` elements apart, `at` bytes beyond a line."""
-    _, height, width, channels = values.shape
-    memory = np.full(height * width * pitch + 32, np.nan, np.float32)
-    skip = (-memory.ctypes.data % 64 + at) // 4
-    copy = memory[skip : skip + height * width * pitch].reshape(1, height, width, pitch)[..., :channels]
-    copy[...] = values
-    return copy
-
-
-@every_isa
-@pytest.mark.parametrize(("kernel", "channels", "pitch"), [(3, 64, 64), (3, 67, 80), (3, 131, 144), (3, 129, 130), (3, 24, 32), (5, 272, 272), (1, 79, 80)])
-def test_d13_vectors_that_begin_on_lines(isa, kernel, channels, pitch):
-    """D13: vectors of channels that begin on lines of `x`; the bits do not depend on where `x` and `grad` lie."""
-    for stride, threads in ((1, 1), (2, 3)):
-        padding = same((7, 9), (kernel,) * 2, (stride,) * 2)
-        grad, x, weights = layer((7, 9), channels, 1, (kernel,) * 2, (stride,) * 2, (1, 1), padding)
-        options = {"stride": stride, "needs": ("weights", "bias"), "threads": threads, "isa": isa}
-        want = nd.depthwise_conv2d_backward(grad, x, weights, **options)
-        assert_close(want, grad, x, weights, stride=(stride,) * 2, padding=padding)
-        for at, other in ((0, 0), (4, 4), (16, 16), (32, 48), (60, 20)):
-            got = nd.depthwise_conv2d_backward(placed(grad, channels, other), placed(x, pitch, at), weights, **options)
-            assert [np.asarray(a).tobytes() for a in got[1:]] == [np.asarray(a).tobytes() for a in want[1:]]
-
-
 def test_d12_empty_batches():
     """D12: An empty batch gives zeros for weights and bias, and an empty gradient by the input."""
     for multiplier, stride in ((1, 1), (2, 2)):
@@ -456,3 +432,46 @@ def test_d8_large_images_of_a_few_channels(isa, stride):
             weights[1, 1] = np.inf
             infinite = np.asarray(nd.depthwise_conv2d_backward(np.ones_like(grad), x, weights, needs="input", isa=isa, **steps).input)
             assert not np.isnan(infinite).any()
+
+
+def placed(values, pitch, at):
+    """Copy pixels to memory that is NaN elsewhere, `pitch` elements apart, `at` bytes beyond a line."""
+    _, height, width, channels = values.shape
+    memory = np.full(height * width * pitch + 32, np.nan, np.float32)
+    skip = (-memory.ctypes.data % 64 + at) // 4
+    copy = memory[skip : skip + height * width * pitch].reshape(1, height, width, pitch)[..., :channels]
+    copy[...] = values
+    return copy
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "channels", "pitch"), [(3, 64, 64), (3, 67, 80), (3, 131, 144), (3, 129, 130), (3, 24, 32), (5, 272, 272), (1, 79, 80)])
+def test_d13_vectors_that_begin_on_lines(isa, kernel, channels, pitch):
+    """D13: vectors of channels that begin on lines of `x`; the bits do not depend on where `x` and `grad` lie."""
+    for stride, threads in ((1, 1), (2, 3)):
+        padding = same((7, 9), (kernel,) * 2, (stride,) * 2)
+        grad, x, weights = layer((7, 9), channels, 1, (kernel,) * 2, (stride,) * 2, (1, 1), padding)
+        options = {"stride": stride, "needs": ("weights", "bias"), "threads": threads, "isa": isa}
+        want = nd.depthwise_conv2d_backward(grad, x, weights, **options)
+        assert_close(want, grad, x, weights, stride=(stride,) * 2, padding=padding)
+        for at, other in ((0, 0), (4, 4), (16, 16), (32, 48), (60, 20)):
+            got = nd.depthwise_conv2d_backward(placed(grad, channels, other), placed(x, pitch, at), weights, **options)
+            assert [np.asarray(a).tobytes() for a in got[1:]] == [np.asarray(a).tobytes() for a in want[1:]]
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "channels", "multiplier"), [(3, 1024, 1), (3, 144, 1), (5, 256, 1), (7, 512, 1), (3, 40, 2)])
+def test_d14_caches_and_addresses(isa, kernel, channels, multiplier):
+    """D14: planned for this machine's caches, and without a stride for the addresses (..); the bits do not depend on them."""
+    for stride in (1, 2):
+        padding = same((9, 8), (kernel,) * 2, (stride,) * 2)
+        grad, x, weights = layer((9, 8), channels, multiplier, (kernel,) * 2, (stride,) * 2, (1, 1), padding)
+        want = nd.depthwise_conv2d_backward(grad, x, weights, stride=stride, needs="input", isa=isa)
+        assert_close(want, grad, x, weights, stride=(stride,) * 2, padding=padding)
+        # Each lies elsewhere than the one before, or its plan would be kept.
+        places = ((0, 0), (16, 16), (48, 16), (16, 0), (0, 32))
+        for (count, amd), distance, (at, other) in zip((*MACHINES, HALVING, HALVING), (0, 1, 2, 3, 0), places, strict=True):
+            with ways(count, amd, distance):
+                given, out = placed(grad, channels * multiplier, at), placed(np.zeros_like(x), channels, other)
+                nd.depthwise_conv2d_backward(given, x, weights, stride=stride, needs="input", out=(out, None, None), isa=isa)
+                assert out.tobytes() == np.asarray(want.input).tobytes()

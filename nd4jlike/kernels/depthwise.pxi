@@ -4,8 +4,8 @@ from libc.math cimport INFINITY, NAN, ceil, floor
 from libc.string cimport memcpy, memmove, memset
 
 from nd4jlike.kernels.problem cimport (
-    ALIGNS_ALIKE, ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, ALIGNS_OUTPUT, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32, FLOAT64, IN_CACHE,
-    IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
+    ALIGNS_ALIKE, ALIGNS_BOTH, ALIGNS_INPUT, ALIGNS_NONE, ALIGNS_OUTPUT, ALIGNS_SAME, BEYOND_SECOND_LEVEL, BFLOAT16, CACHE_EDGE, DIRECT, FLOAT16, FLOAT32,
+    FLOAT64, IN_CACHE, IN_MEMORY, INT8, INT16, QUANTIZED, REALS, SUMS, UINT8, WINOGRAD, Family, KernelTable, Problem, Requantization)
 
 include "simd.pxi"
 include "bytes.pxi"

@@ -13,6 +13,10 @@ cdef enum:
     # Taps up to which stores that cross lines cost more than loads that do: by steps of 2 and in one row; in a row of more.
     FEW_LOADS = 7
     WIDE_LOADS = 5
+    # Where half a vector takes half of its time: vectors from which on one more is little beside all of so many products; sets that pixels share up to which
+    # loads across lines cost more than that.
+    ALIGNED_MANY = 32
+    ALIGNED_SETS = 4
 
 
 cdef inline Py_ssize_t enough_vectors(const Rows *job, const Problem *problem, bint *alike) noexcept nogil:
@@ -35,6 +39,11 @@ cdef inline Py_ssize_t enough_vectors(const Rows *job, const Problem *problem, b
     return ALIKE_BLOCKS if not problem.roomy else ALIGNED_ROWS if job.lengthy else ALIGNED_BLOCKS
 
 
+cdef inline bint asks_twice(const Rows *job) noexcept nogil:
+    """Square filters without a step or a dilation that have tiles: where a vector more costs as much as what it saves."""
+    return not job.lengthy and 1 < job.down.taps == job.across.taps and max(job.down.step * job.down.phases, job.across.step * job.across.phases) == 1
+
+
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all (ADR 0017, D7)."""
     cdef Py_ssize_t pitches = 0
@@ -49,6 +58,10 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         return ALIGNS_NONE
     if VECTOR_BYTES == 32:
         return ALIGNS_INPUT if job.across.step > 1 or problem.sets > 0 else ALIGNS_OUTPUT
+    if problem.halving and problem.element == FLOAT32 and asks_twice(job) and not 0 < problem.sets <= ALIGNED_SETS:
+        if job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
+            return ALIGNS_NONE
+        return ALIGNS_INPUT + ALIGNS_BOTH + ALIGNS_SAME
     if job.across.step == 1:
         few = job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS)
     else:

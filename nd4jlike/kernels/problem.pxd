@@ -115,6 +115,8 @@ cdef enum:
     ALIGNS_BOTH = 4
     # Added to them: by the address of `out` only where both say the same, by that of `x` as if both did.
     ALIGNS_ALIKE = 8
+    # Added to them: only where both say the same.
+    ALIGNS_SAME = 16
 
 
 # What one instruction set offers for one element type, that of input and output.
