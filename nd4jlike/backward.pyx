@@ -229,7 +229,7 @@ def depthwise_conv2d_backward(grad not None, x not None, weights not None, *, st
     -----
     The gradient by the input is a convolution of `grad` with the filter turned by 180 degrees, one for each pixel of a stride. Those by weights and bias
     read `grad` and `x` in place where their channels lie side by side, and copies of them in that order where not. Scratch for a thread is at most
-    12 * (kH * kW + 1) bytes for a channel (rounded up to vectors), or 256 KiB and a row of the result (ADR 0018).
+    12 * (kH * kW + 1) bytes for a channel (rounded up to vectors, and one of them more), or 256 KiB and a row of the result (ADR 0018).
 
     Examples
     --------
