@@ -58,10 +58,13 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
         return ALIGNS_NONE
     if VECTOR_BYTES == 32:
         return ALIGNS_INPUT if job.across.step > 1 or problem.sets > 0 else ALIGNS_OUTPUT
-    if problem.halving and problem.element == FLOAT32 and asks_twice(job) and not 0 < problem.sets <= ALIGNED_SETS:
-        if job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
+    if problem.halving and not 0 < problem.sets <= ALIGNED_SETS * lowest_bit(job.across.dilation):
+        if problem.element != FLOAT32 and problem.element != FLOAT64:
             return ALIGNS_NONE
-        return ALIGNS_INPUT + ALIGNS_BOTH + ALIGNS_SAME
+        if problem.element == FLOAT32 and asks_twice(job):
+            if job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
+                return ALIGNS_NONE
+            return ALIGNS_INPUT + ALIGNS_BOTH + ALIGNS_SAME
     if job.across.step == 1:
         few = job.across.taps <= (FEW_LOADS if job.down.taps == 1 else WIDE_LOADS)
     else:
