@@ -39,7 +39,7 @@ cdef inline Py_ssize_t enough_vectors(const Rows *job, const Problem *problem, b
     return ALIKE_BLOCKS if not problem.roomy else ALIGNED_ROWS if job.lengthy else ALIGNED_BLOCKS
 
 
-cdef inline bint asks_twice(const Rows *job) noexcept nogil:
+cdef inline bint is_plain_square(const Rows *job) noexcept nogil:
     """Square filters without a step or a dilation that have tiles: where a vector more costs as much as what it saves."""
     return not job.lengthy and 1 < job.down.taps == job.across.taps and max(job.down.step * job.down.phases, job.across.step * job.across.phases) == 1
 
@@ -61,7 +61,7 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     if problem.halving and not 0 < problem.sets <= ALIGNED_SETS * lowest_bit(job.across.dilation):
         if problem.element != FLOAT32 and problem.element != FLOAT64:
             return ALIGNS_NONE
-        if problem.element == FLOAT32 and asks_twice(job):
+        if problem.element == FLOAT32 and is_plain_square(job):
             if job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
                 return ALIGNS_NONE
             return ALIGNS_INPUT + ALIGNS_BOTH + ALIGNS_SAME

@@ -16,6 +16,8 @@ cdef extern from "variants.h" nogil:
     const int TILE_STRIDES
     ctypedef struct Range:
         int begin, end
+    enum:
+        MOST_REACHED
     ctypedef struct Reached:
         Py_ssize_t tap, held, y
         bint begins, ends
@@ -24,7 +26,7 @@ cdef extern from "variants.h" nogil:
         char *sums
         Py_ssize_t next
         int count
-        Reached rows[5]
+        Reached rows[MOST_REACHED]
     const int WALK_PLACES
     ctypedef struct Walk:
         Py_ssize_t x[4]
@@ -149,10 +151,9 @@ cdef enum:
     # Outputs for which a second plan pays: where parts of vectors are stored by masks, and elsewhere.
     FOLLOWED_BY_MASKS = 64
     FOLLOWED = 512
-    # Blocks of channels that one row of inputs after another adds to, whose sums, of so many rows of outputs, stay in a first-level cache; those of a row
+    # Blocks of channels that one row of inputs after another adds to, whose sums, of MOST_REACHED rows of outputs, stay in a first-level cache; those of a row
     # begin behind those of the row before, in the same places of a page: far enough for the loads of one not to wait for the stores of the other.
     RUNNING_BLOCKS = 8
-    RUNNING_ROWS = 5
     # The fewest columns of such a tile; of a phase, which other tiles of 4 fit as well, one more.
     LEAST_RUNNING = 4
     PAGE_BYTES = 4096

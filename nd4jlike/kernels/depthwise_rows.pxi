@@ -230,7 +230,7 @@ cdef void run_sums(const Rows *job, Tile *tile, const vf32 *blocks, const char *
     cdef Range rows
     cdef const char *source
     # With room to begin where in a page the inputs of a chunk end.
-    cdef char sums[PAGE_BYTES + RUNNING_ROWS * RUNNING_PITCH]
+    cdef char sums[PAGE_BYTES + MOST_REACHED * RUNNING_PITCH]
     cdef Running running
     running.next = RUNNING_BLOCKS * VECTOR_BYTES
     tile.running = &running
