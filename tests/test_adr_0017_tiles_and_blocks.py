@@ -1460,26 +1460,28 @@ def packed_bytes(plan):
 
 
 @every_isa
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
 @pytest.mark.parametrize(
     ("kernel", "stride", "channels", "multiplier"), [(3, 1, 24, 1), (5, 1, 40, 1), (5, 2, 72, 1), (3, 1, 1, 24), (3, 2, 3, 8), (3, 2, 5, 8), (3, 1, 33, 8)]
 )
-def test_d12_blocks_of_8_lanes(isa, kernel, stride, channels, multiplier):
-    """D12: where half a vector takes half of its time; elsewhere (..) vectors from 32 outputs of a pixel on. The bits do not depend on it."""
-    values, outputs = random((1, 15, 21, channels), 1), channels * multiplier
-    got = set()
+def test_d12_blocks_of_8_lanes(isa, dtype, kernel, stride, channels, multiplier):
+    """D12: where half a vector takes half of its time; elsewhere (..) vectors, of float32 from 32 outputs of a pixel on. The bits do not depend on it."""
+    values, weights = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 15, 21, channels), (kernel, kernel, channels, multiplier))))
+    outputs, single, got = channels * multiplier, dtype == np.float32, set()
     for machine in (*MACHINES, HALVING):
         with ways(*machine):
-            plan = nd.DepthwiseConv2d(random((kernel, kernel, channels, multiplier), 2), random(outputs, 3), stride=stride, isa=isa)
+            plan = nd.DepthwiseConv2d(weights, random(outputs, 3), stride=stride, isa=isa)
             x = nd.NdArray(plan.input_descriptor(values.shape))
             x[...] = values
-            got.add(plan(x).tobytes())
-            eights = multiplier > 1 and (machine == HALVING or outputs < 32)
-            blocks = outputs // 8 if eights else -(-outputs // 16) + (multiplier == 1 and machine == HALVING)
+            got.add(np.asarray(plan(x)).tobytes())
+            eights = multiplier > 1 and (machine == HALVING or (single and outputs < 32))
+            blocks = outputs // 8 if eights else -(-outputs // 16) + (multiplier == 1 and single and machine == HALVING)
             one = nd.DepthwiseConv2d(random((1, 1, 16, 1), 2), isa=isa)
             one(random((1, 1, 1, 16), 1))
             if LANES.get(isa, 16) == 16:  # a bias, and what spreads inputs over the lanes, besides the taps; one block has two vectors
                 assert packed_bytes(plan) - packed_bytes(one) == 64 * (blocks * (kernel * kernel + (1 if multiplier == 1 else 3)) - 2)
-    assert len(got) == 1
+    wide = nd.DepthwiseConv2d(weights.astype(np.float32), random(outputs, 3), stride=stride, isa=isa)(values.astype(np.float32))
+    assert got == {np.asarray(wide).astype(dtype).tobytes()}
 
 
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")

@@ -79,7 +79,7 @@ cdef extern from "variants.h" nogil:
     const OneTile words_tiles[3][2]
     const int EIGHT
     const int EIGHT_TAPS
-    const OneTile eight_tiles[3][2]
+    const OneTile eight_tiles[4][3][2]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3][8]
     const OneTile walking_tiles[8][3]
@@ -194,8 +194,10 @@ cdef struct Rows:
     bint swapped, general
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
-    # Whether all vectors have 8 lanes, of one input channel; whether the last 8 channels are, besides, a block of their own, for whole tiles.
-    bint eights, ends
+    # Where all vectors have 8 lanes, of one input channel, whole tiles, and tall ones; NULL: they have not. Whether the last 8 channels are, besides, a block
+    # of their own, for whole tiles.
+    const OneTile *eights
+    bint ends
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
     # Whether tiles have 7 columns, and whole ones 2 rows of 2 each, which the first-level cache has room for.
@@ -423,12 +425,13 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
     cdef bint parts
     job.lanes = LANES // 2 if problem.element == FLOAT64 else LANES
     job.channels = problem.channels * problem.multiplier
-    job.eights = (
-        VECTOR_BYTES > 16 and problem.element == FLOAT32 and problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS
-        and job.down.step == job.across.step < TILE_STRIDES and (
-            VECTOR_BYTES == 32 or (job.channels % LANES != 0 and (problem.halving or job.channels < 2 * LANES)))
-    )
-    if job.eights:
+    job.eights = NULL
+    if (
+        problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS and job.down.step == job.across.step < TILE_STRIDES
+        and eight_tiles[problem.element][job.across.step][0] != NULL and (
+            VECTOR_BYTES == 32 or (job.channels % LANES != 0 and (problem.halving or (problem.element == FLOAT32 and job.channels < 2 * LANES))))
+    ):
+        job.eights = &eight_tiles[problem.element][job.across.step][0]
         job.lanes = EIGHT
     job.back = job.lanes - problem.lead if problem.lead else 0
     job.blocks = divide_up(job.channels + job.back, job.lanes)
@@ -661,7 +664,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     else:
         job.columns = WIDE_TILE if job.wide else NARROW_TILE
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
-    job.tall = job.split or (job.eights and eight_tiles[job.across.step][1] != NULL and is_square(job, job.columns)) or (
+    job.tall = job.split or (job.eights != NULL and job.eights[1] != NULL and is_square(job, job.columns)) or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
     )

@@ -114,11 +114,11 @@ cdef Py_ssize_t find_places(
         elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
-            places.whole = eight_tiles[across.step][0] if job.eights else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
+            places.whole = job.eights[0] if job.eights != NULL else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.pairs != NULL:
                 places.tall = job.pairs
-            elif job.tall and job.eights:
-                places.tall = eight_tiles[across.step][1]
+            elif job.tall and job.eights != NULL:
+                places.tall = job.eights[1]
             elif job.tall:
                 places.tall = job.words if job.words != NULL else job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
             elif job.words != NULL and across.step > 1:
@@ -622,12 +622,17 @@ cdef void pack_pairs_of_rows(float *block, Py_ssize_t taps) noexcept nogil:
                 ends[0], ends[pitch] = weight[0], -weight[pitch]
 
 
+cdef inline Py_ssize_t place_of_lane(const Rows *job, Py_ssize_t lane, int element) noexcept nogil:
+    """Which channel of its block a lane has. Vectors of 8 lanes are in order; those of all lanes, whose order may be another, store no more than these."""
+    return lane if job.eights != NULL and lane < EIGHT else row_lane(<int> lane, element)
+
+
 cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
     cdef real *target
     cdef real *row
     cdef int *index
     cdef Py_ssize_t block, lane, tap, channel, first, last, before, valid, taps = problem.kernel_height * problem.kernel_width
-    cdef Py_ssize_t room = LANES if job.eights else job.lanes
+    cdef Py_ssize_t room = LANES if job.eights != NULL else job.lanes
     memset(packed, 0, HEADER_BYTES)
     for block in range(job.blocks + job.ends):
         target = <real *> (<char *> packed + HEADER_BYTES) + block * job.block_vectors * room
@@ -635,7 +640,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
         first = first_channel(job, block) // problem.multiplier
         last = min(first_channel(job, block) + job.lanes, job.channels) - 1
         for lane in range(room):
-            channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
+            channel = first_channel(job, block) + place_of_lane(job, lane, problem.element)
             target[lane] = bias[channel] if bias != NULL and 0 <= channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
@@ -651,8 +656,8 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
                 memset(row, 0, room * sizeof(real))
                 memcpy(row + before, weights + tap * job.channels + (channel + before), (valid - before) * sizeof(real))
                 continue
-            for lane in range(job.lanes):
-                channel = first_channel(job, block) + row_lane(<int> lane, problem.element)
+            for lane in range(room):
+                channel = first_channel(job, block) + place_of_lane(job, lane, problem.element)
                 row[lane] = weights[tap * job.channels + channel] if 0 <= channel < job.channels else 0
         if VECTOR_BYTES == 64:
             if job.pairs != NULL:

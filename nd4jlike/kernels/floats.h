@@ -304,6 +304,41 @@ WORD void narrow_two(char *lower, char *upper, vf32 value, ptrdiff_t count, int 
 }
 #endif
 
+#if VECTOR_BYTES > 16
+/* 8 lanes: an element in all of them; and back, as narrow_halves. */
+WORD veight splat_eight_as_f32(const char *source, const int element)
+{
+#if VECTOR_BYTES == 64
+    const __m128i half = _mm_set1_epi16(*(const int16_t *)source);
+    if (element == FLOAT16)
+        return (veight)_mm256_cvtph_ps(half);
+    if (element == BFLOAT16)
+        return (veight)_mm256_maskz_broadcastw_epi16(0xAAAA, half);
+#endif
+    (void)element;
+    return splat_eight((const float *)source);
+}
+
+WORD void store_eight_from_f32(char *target, veight value, const int element)
+{
+#if VECTOR_BYTES == 64
+    if (element == FLOAT16) {
+        _mm_storeu_si128((__m128i *)target, _mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        return;
+    }
+    if (element == BFLOAT16) {
+        const __m256i bits = (__m256i)value;
+        const __m256i less = _mm256_ternarylogic_epi32(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1), _mm256_set1_epi32(0x7FFE), 0x15);
+        const __m256i odd = _mm256_setr_epi16(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+        _mm_storeu_si128((__m128i *)target, _mm256_castsi256_si128(_mm256_permutexvar_epi16(odd, _mm256_sub_epi32(bits, less))));
+        return;
+    }
+#endif
+    (void)element;
+    *(veight *)target = value;
+}
+#endif
+
 /* Doubles: half as many lanes. */
 WORD vf64 splat_f64(double value) { return value - (vf64){0}; }
 WORD vf64 at_least_f64(vf64 value, vf64 bound)

@@ -430,9 +430,6 @@ WORD void strip_of(
 }
 
 /* By element (ELEMENT_). */
-#define ELEMENT_f32 FLOAT32
-#define ELEMENT_f16 FLOAT16
-#define ELEMENT_bf16 BFLOAT16
 #define STRIPS(name, type, taps, stride, across, planes, how) STRIPS_OF(name, type, taps, taps, stride, across, planes, how)
 #define STRIPS_OF(name, type, high, taps, stride, across, planes, how) \
     static __attribute__((noinline)) void name##_##type(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) \

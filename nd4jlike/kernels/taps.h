@@ -437,13 +437,13 @@ enum { EIGHT = 8, EIGHT_TAPS = 3 };
 #if VECTOR_BYTES > 16
 WORD void eight_tile(
     const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t count, const int rows, const int taps, const int stride, const int columns,
-    const int spread)
+    const int spread, const int element)
 {
     const int last = (columns - 1) * stride + taps - 1, reach = (rows - 1) * stride + taps;
     const unsigned long long outside = tile->outside;
     const Steps steps = steps_of(tile->x_column), y_steps = steps_of(tile->y_column);
     do {
-        const ptrdiff_t source = spread ? ((const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS))[SPREAD_SOURCE][0] * ITEM_BYTES(FLOAT32) : 0;
+        const ptrdiff_t source = spread ? ((const vi32 *)(block + tile->block_vectors - SPREAD_VECTORS))[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
         const char *from_row = x + source;
         char *to_row = y;
         veight sums[TALL_ROWS(WIDE_TILE) * WIDE_TILE];
@@ -460,7 +460,7 @@ WORD void eight_tile(
                 const char *cell = step_to(&from, steps, column);
                 if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
                     continue;
-                const veight value = spread ? splat_eight((const float *)cell) : *(const veight *)cell;
+                const veight value = spread ? splat_eight_as_f32(cell, element) : *(const veight *)cell;
 #pragma GCC unroll 32
                 for (int output = 0; output < rows * columns; output++) {
                     const int down = row - output / columns * stride, across = column - output % columns * stride;
@@ -480,7 +480,7 @@ WORD void eight_tile(
             const char *to = to_row;
 #pragma GCC unroll 8
             for (int column = 0; column < columns; column++)
-                *(veight *)step_to(&to, y_steps, column) = sums[row * columns + column];
+                store_eight_from_f32(step_to(&to, y_steps, column), sums[row * columns + column], element);
         }
         block += tile->block_vectors;
         y += tile->y_block;

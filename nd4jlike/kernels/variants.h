@@ -263,35 +263,48 @@ static const OneTile general_tiles[BFLOAT16 + 1][2][VARIANTS] = {
         IF_CHOSEN(SPLIT_TILES(taps, columns, element), split_edges, taps, stride, columns, element), \
     }
 
-#define EIGHT_TILE(name, rows, taps, stride, columns, spread) \
+#define EIGHT_TILE(name, rows, taps, stride, columns, spread, element) \
     static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         (void)lanes; \
-        eight_tile(tile, block, x, y, count, rows, taps, stride, columns, spread); \
+        eight_tile(tile, block, x, y, count, rows, taps, stride, columns, spread, element); \
     }
 /* Those of one input channel each, by step; of 3x3; and tall, where registers hold as many sums. */
 #if VECTOR_BYTES > 16
-EIGHT_TILE(eight_1, 2, EIGHT_TAPS, 1, NARROW_TILE, 1)
-EIGHT_TILE(eight_2, 2, EIGHT_TAPS, 2, NARROW_TILE, 1)
+#define EIGHT_TILES(type) \
+    EIGHT_TILE(eight_1_##type, 2, EIGHT_TAPS, 1, NARROW_TILE, 1, ELEMENT_##type) EIGHT_TILE(eight_2_##type, 2, EIGHT_TAPS, 2, NARROW_TILE, 1, ELEMENT_##type)
+EIGHT_TILES(f32)
 #endif
 #if VECTOR_BYTES == 64
-EIGHT_TILE(tall_eight_2, TALL_ROWS(NARROW_TILE), EIGHT_TAPS, 2, NARROW_TILE, 1)
+#define TALL_EIGHTS(type) \
+    EIGHT_TILE(tall_eight_1_##type, TALL_ROWS(NARROW_TILE), EIGHT_TAPS, 1, NARROW_TILE, 1, ELEMENT_##type) \
+    EIGHT_TILE(tall_eight_2_##type, TALL_ROWS(NARROW_TILE), EIGHT_TAPS, 2, NARROW_TILE, 1, ELEMENT_##type)
+EIGHT_TILES(f16)
+EIGHT_TILES(bf16)
+TALL_EIGHTS(f32)
+TALL_EIGHTS(f16)
+TALL_EIGHTS(bf16)
 #else
-#define tall_eight_2 NULL
+#define tall_eight_1_f32 NULL
+#define tall_eight_2_f32 NULL
 #endif
-static const OneTile eight_tiles[TILE_STRIDES][2] = {
+#define TABLE_OF_EIGHTS(type) {[1] = {eight_1_##type, tall_eight_1_##type}, [2] = {eight_2_##type, tall_eight_2_##type}}
+static const OneTile eight_tiles[4][TILE_STRIDES][2] = {
 #if VECTOR_BYTES > 16
-    [1] = {eight_1}, [2] = {eight_2, tall_eight_2},
+    [FLOAT32] = TABLE_OF_EIGHTS(f32),
+#endif
+#if VECTOR_BYTES == 64
+    [FLOAT16] = TABLE_OF_EIGHTS(f16), [BFLOAT16] = TABLE_OF_EIGHTS(bf16),
 #endif
 };
 /* The last ones of more, by taps and step, of square filters; whether wide; and tall. */
 #if VECTOR_BYTES == 64
 #define EIGHT_ENDS(taps, stride) \
-    EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0)
+    EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0, FLOAT32) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0, FLOAT32)
 #define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
 EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2)
-EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0)
-EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0)
+EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0, FLOAT32)
+EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0, FLOAT32)
 #endif
 static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
 #if VECTOR_BYTES == 64
