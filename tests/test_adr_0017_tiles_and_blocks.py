@@ -1484,6 +1484,29 @@ def test_d12_blocks_of_8_lanes(isa, dtype, kernel, stride, channels, multiplier)
     assert got == {np.asarray(wide).astype(dtype).tobytes()}
 
 
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 1), (7, 1), (2, 2), (3, 2), (4, 2), (5, 2)])
+def test_d12_halves_of_vectors_of_columns(isa, side, kernel, stride):
+    """D12: the last vector of columns of a row of a plane (..), of which at most half are there, is a half one. The bits do not depend on it."""
+    for outputs, left, right in product((8, 14, 17, 20, 24, 33, 39, 56, 72), (0, 1, kernel - 1), (0, 1, kernel // 2)):
+        width = (outputs - 1) * stride + kernel - left - right + (outputs % stride if right == 0 else 0)
+        values, weights = random((1, 3, 7, width), outputs), random((kernel, kernel, 3, 1), 2)
+        around = np.full((1, 3, 7, width + 40), np.nan, np.float32)
+        around[..., 20:-20] = values
+        got, padding = set(), ((kernel // 2, kernel // 2), (left, right))
+        for machine in ((12, False), HALVING):
+            with ways(*machine):
+                plan = nd.DepthwiseConv2d(weights, random(3, 3), stride=stride, padding=padding, data_format="NCHW", activation="relu6", isa=isa)
+                out = guarded_array(np.full(plan(values).shape, np.nan, np.float32), side)
+                plan(guarded_array(values, side), out)
+                assert np.asarray(plan(around[..., 20:-20])).tobytes() == out.tobytes()
+                got.add(out.tobytes())
+        assert len(got) == 1
+        want, bound = depthwise_float(values.transpose(0, 2, 3, 1), weights, random(3, 3), (0, 6), stride=(stride, stride), dilation=(1, 1), padding=padding)
+        assert (abs(out.transpose(0, 2, 3, 1) - want) <= bound).all()
+
+
 @pytest.mark.skipif(not FIRST_LEVEL.exists(), reason="the system does not describe the first-level cache in /sys")
 def test_d10_the_ways_of_this_machine():
     """D10: where the first-level cache has 8 ways or fewer, or is AMD's, as the processor describes it."""

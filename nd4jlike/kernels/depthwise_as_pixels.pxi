@@ -18,11 +18,11 @@ cdef enum:
     STACKS_5 = 75
     STACKS_7 = 90
     STRIPS_5 = 80
-    STRIPS_5_BY_2 = 73
+    STRIPS_5_BY_2 = 62
     STRIPS_7 = 95
-    # More of images of few rows; less where two vectors of a row are computed together.
+    # More of images of few rows, and by steps where two planes share a vector.
     LOW_STRIPS = 20
-    PAIRED_STRIPS = 6
+    SHARED_STRIPS = 16
     ROWS_OF_PLANES = 110
     STEPS_OF_PLANES = 140
 
@@ -57,13 +57,13 @@ cdef bint idles_in_strips(const Problem *problem) noexcept nogil:
     # Of rows of one vector several filters for a channel move more than they gain.
     if taps <= 3 or is_turned(problem) or (problem.multiplier > 1 and problem.out_width <= LANES):
         return False
-    if has_narrow_strips(problem):
+    if has_narrow_strips(problem) or has_halved_strips(problem):
         vector = LANES // 2
     if taps == 5 and problem.channels < MANY_CHANNELS and problem.out_width <= LANES:
         return False
     share = STRIPS_7 if taps == STRIP_TAPS else STRIPS_5_BY_2 if steps else STRIPS_5
-    if steps and taps == 5 and LANES < problem.out_width <= 2 * LANES:
-        share -= PAIRED_STRIPS
+    if steps and taps == 5 and has_narrow_strips(problem):
+        share += SHARED_STRIPS
     # A strip reads rows beside those of its outputs, which weigh more where these are few.
     if not steps and problem.out_height <= 2 * taps + 2:
         share += LOW_STRIPS

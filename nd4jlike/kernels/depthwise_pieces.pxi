@@ -32,7 +32,9 @@ cdef Py_ssize_t cut_pieces(
 
     Returns the column after them.
     """
-    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, source
+    cdef Py_ssize_t stride = problem.stride_width, vectors = min(stride, PLANE_STRIDES), position, ahead, tap, i, source, last
+    # By steps later taps may be found in what the first one loads.
+    cdef Py_ssize_t behind = problem.kernel_width - 1 if stride > 1 else 0
     cdef int masked = 0, inside = -1
     cdef bint whole
     cdef Piece *piece
@@ -59,7 +61,8 @@ cdef Py_ssize_t cut_pieces(
             for tap in range(problem.kernel_width):
                 for i in range(vectors):
                     source = position + tap * problem.dilation_width + i * LANES
-                    pieces.masks[piece.masks + tap * vectors + i] = lanes_between(-source, min(problem.width - source, piece.lanes * stride - i * LANES))
+                    last = min(problem.width - source, piece.lanes * stride + behind - i * LANES)
+                    pieces.masks[piece.masks + tap * vectors + i] = lanes_between(-source, last)
         column += piece.vectors * lanes
         pieces.count += 1
     return column

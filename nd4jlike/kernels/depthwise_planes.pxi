@@ -1,4 +1,4 @@
-# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h).
+# float32 whose columns lie side by side, as in NCHW: each channel a plane, vectors of neighbouring columns, in place (planes.h, plane_strips.h).
 #
 # Rows outside the image are left out; columns outside are lanes that are masked to 0, so weights that are not finite go through bands instead.
 
@@ -12,28 +12,8 @@ cdef extern from "plane_lines.h" nogil:
 
 cdef extern from "planes.h" nogil:
     enum:
-        STRIPS_ACROSS
-        SHIFTED_ACROSS
-        NARROW_STRIPS
-        PICKED_STRIPS
-        SHIFTED_STRIPS
-        STRIP_KINDS
         MIXED_CHANNELS
-        MIXED_STRIP_CHANNELS
         PICKED_CHANNELS
-    ctypedef struct PlaneStrip:
-        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width, ahead
-        const vi32 *masks[STRIPS_ACROSS]
-        int before, after
-        const vi32 *index
-        const float *blocks
-        Py_ssize_t block_vectors, step
-    ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
-    const PlaneStrips plane_strips[4][8][3][7]
-    const PlaneStrips line_strips[2][8][7]
-    const PlaneStrips mixed_strips[4][8][4]
-    const PlaneStrips mixed_columns[8][4]
-    const PlaneStrips doubled_strips[4]
     ctypedef void (*PlaneTile)(
         const Tile *tile, const vf32 *limits, const float *block, int taps, int stride, int vectors, const char *x, char *y, const vi32 *masks,
     ) noexcept nogil
@@ -45,6 +25,30 @@ cdef extern from "planes.h" nogil:
     void narrow_runs(char *target, Py_ssize_t step, const float *source, Py_ssize_t pitch, Py_ssize_t runs, Py_ssize_t count, int element)
     void turn_planes(const char *planes, Py_ssize_t plane, char *pixels, Py_ssize_t count)
     void turn_pixels(const char *pixels, char *planes, Py_ssize_t plane, Py_ssize_t count)
+
+cdef extern from "plane_strips.h" nogil:
+    enum:
+        STRIPS_ACROSS
+        SHIFTED_ACROSS
+        NARROW_STRIPS
+        PICKED_STRIPS
+        SHIFTED_STRIPS
+        STRIP_KINDS
+        MIXED_STRIP_CHANNELS
+    ctypedef struct PlaneStrip:
+        Py_ssize_t first_plane, end_plane, lead, multiplier, x_plane, y_plane, dilation, begin, end, pad, height, x_row, y_row, lanes, width, ahead
+        const vi32 *masks[STRIPS_ACROSS]
+        int before, after
+        const vi32 *index
+        const float *blocks
+        Py_ssize_t block_vectors, step
+    ctypedef void (*PlaneStrips)(const PlaneStrip *strip, const vf32 *limits, const char *x, char *y) noexcept nogil
+    const PlaneStrips plane_strips[4][8][3][7]
+    const PlaneStrips halved_strips[8][3][4]
+    const PlaneStrips line_strips[2][8][7]
+    const PlaneStrips mixed_strips[4][8][4]
+    const PlaneStrips mixed_columns[8][4]
+    const PlaneStrips doubled_strips[4]
 
 cdef enum:
     # Of a row that is staged, at most.
@@ -195,6 +199,14 @@ cdef bint has_narrow_strips(const Problem *problem) noexcept nogil:
     return (
         2 * problem.width <= whole_rows_of(problem) and 2 * problem.out_width <= LANES
         and strips_of(problem, problem.element)[NARROW_STRIPS] != NULL
+    )
+
+
+cdef inline bint has_halved_strips(const Problem *problem) noexcept nogil:
+    """Of problems in strips, those of whose last vector of columns a half is computed, where that takes half of its time."""
+    return (
+        problem.halving and problem.element == FLOAT32 and problem.kernel_height == problem.kernel_width and problem.stride_height == problem.stride_width
+        and problem.out_width > LANES and 0 < problem.out_width % LANES <= LANES // 2 and halved_strips[problem.kernel_width][problem.stride_width][1] != NULL
     )
 
 
@@ -408,7 +420,7 @@ cdef void run_strips(
     cdef Py_ssize_t lanes = mixed if mixed else LANES
     cdef const PlaneStrips *strips = strips_of(problem, problem.element)
     cdef bint narrow = VECTOR_BYTES == 64 and not mixed and has_narrow_strips(problem)
-    cdef bint picked = narrow or (
+    cdef bint picked = (narrow and (problem.stride_width == 1 or problem.element != FLOAT32)) or (
         VECTOR_BYTES == 64 and not mixed and problem.width <= whole_rows_of(problem) and problem.out_width <= LANES and strips[PICKED_STRIPS] != NULL)
     # Every second column of twice as many: the last of few vectors is not worth two. Halves side by side are inside the image or outside together.
     cdef Py_ssize_t vectors = divide_up(problem.out_width, LANES)
@@ -420,6 +432,7 @@ cdef void run_strips(
     cdef bint shifted = (
         VECTOR_BYTES == 64 and not (mixed or picked) and problem.dilation_width == 1 and problem.out_width > LANES and strips[SHIFTED_STRIPS] != NULL
     )
+    cdef bint halved = VECTOR_BYTES == 64 and not mixed and has_halved_strips(problem)
     # Strips of two vectors beside those of one vector of two planes.
     cdef bint twos = VECTOR_BYTES == 64 and problem.stride_height > 1 and problem.kernel_height > 3
     cdef int across = STRIPS_ACROSS, runs, run, place, part, count
@@ -509,6 +522,8 @@ cdef void run_strips(
                                 for part in range(SHIFTED_ACROSS + 2):
                                     around[part] = lanes_between((1 - part) * LANES - source, problem.width - source - (part - 1) * LANES)
                                 strip.masks[0], strip.before, strip.after = around, source > 0, source + SHIFTED_ACROSS * LANES < problem.width
+                            if halved and strip.lanes <= LANES // 2 and count > 1:
+                                one = halved_strips[problem.kernel_width][problem.stride_width][count - 1]
                             one(&strip, limits, x_phase + source * itemsize, y_phase + strip.begin * strip.y_row + pieces.piece[place].column * itemsize)
                         strip.begin = strip.end
                 strip.first_plane = strip.end_plane

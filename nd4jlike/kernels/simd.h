@@ -113,7 +113,34 @@ WORD void store_half_f32(float *target, vf32 value, ptrdiff_t count)
 {
     _mm256_mask_storeu_ps(target, (__mmask8)first_lanes(count), _mm512_castps512_ps256((__m512)value));
 }
+/* The same of its own. */
+WORD veight lower_eight(vf32 value) { return (veight)_mm512_castps512_ps256((__m512)value); }
+WORD veight upper_eight(vf32 value) { return (veight)_mm512_extractf32x8_ps((__m512)value, 1); }
+WORD vf32 widened_eight(veight value) { return (vf32)_mm512_castps256_ps512((__m256)value); }
+/* 8 lanes of both, from the first one. */
+WORD veight eight_from(veight a, veight b, const int first)
+{
+    switch (first) {
+    case 1: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 1);
+    case 2: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 2);
+    case 3: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 3);
+    case 5: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 5);
+    case 6: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 6);
+    default: return (veight)_mm256_alignr_epi32((__m256i)b, (__m256i)a, 7);
+    }
+}
+/* The words of every second lane, below, of 8. */
+WORD veight seconds_of_eight(veight a, veight b, const int first)
+{
+    return (veight)(first ? _mm256_shuffle_ps((__m256)a, (__m256)b, 0xDD) : _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
+}
+WORD veight next_of_eight(veight seconds, veight behind)
+{
+    return (veight)_mm256_mask_permutexvar_ps((__m256)behind, 0x7F, _mm256_setr_epi32(1, 4, 3, 6, 5, 2, 7, 7), (__m256)seconds);
+}
+WORD veight eight_in_order(veight seconds) { return (veight)_mm256_permute4x64_pd((__m256d)seconds, 0xD8); }
 typedef __mmask16 vmask;
+WORD veight load_eight_where(const float *source, vmask mask) { return (veight)_mm256_maskz_loadu_ps((__mmask8)mask, source); }
 WORD vmask mask_of(vi32 lanes) { return _mm512_movepi32_mask((__m512i)lanes); }
 /* Lanes whose mask is set; nothing else is touched, the other lanes are 0. */
 WORD vf32 load_where_f32(const float *source, vmask mask) { return (vf32)_mm512_maskz_loadu_ps(mask, source); }
@@ -131,6 +158,8 @@ WORD vf32 pick_from_two(vf32 first, vf32 second, vi32 index, vmask mask)
 }
 WORD vf32 pick_f32(vf32 first, vf32 second, vi32 index) { return (vf32)_mm512_permutex2var_ps((__m512)first, (__m512i)index, (__m512)second); }
 WORD vf32 join_halves_f32(vf32 lower, vf32 upper) { return (vf32)_mm512_insertf32x8((__m512)lower, _mm512_castps512_ps256((__m512)upper), 1); }
+/* The order of seconds_of_f32. */
+WORD vf32 halves_of_seconds(float lower, float upper) { return (vf32)_mm512_mask_blend_ps(0xCCCC, _mm512_set1_ps(lower), _mm512_set1_ps(upper)); }
 WORD vf32 halves_f32(float lower, float upper) { return (vf32)_mm512_insertf32x8(_mm512_set1_ps(lower), _mm256_set1_ps(upper), 1); }
 WORD vf32 upper_half_f32(vf32 value) { return (vf32)_mm512_shuffle_f32x4((__m512)value, (__m512)value, 0x0E); }
 /* Lane i takes source[index[i]], 0 <= index[i] < count <= LANES. */
@@ -442,6 +471,15 @@ WORD vf32 seconds_in_order(vf32 value)
     return value;
 #endif
 }
+
+#if VECTOR_BYTES == 64
+/* Of such lanes each the next one; the last takes that of `behind`, and where `halves` are each of its own the last of the lower half does. */
+WORD vf32 next_seconds(vf32 seconds, vf32 behind, const int halves)
+{
+    const __m512i next = _mm512_setr_epi32(1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11, 14, 13, 2, 15, 15);
+    return (vf32)_mm512_mask_permutexvar_ps((__m512)behind, halves ? 0x5FFF : 0x7FFF, next, (__m512)seconds);
+}
+#endif
 
 WORD vf32 load_f32(const float *source, ptrdiff_t count) { return count >= LANES ? *(const vf32 *)source : load_part_f32(source, count); }
 

@@ -1,11 +1,11 @@
 /* float32 planes by square filters with 16 registers, in C (see taps.h): outputs below each other, one vector of columns each, are a stack, whose sums stay in
- * registers with the weights of a column of taps. A tap of a row is added to all of them before the next one: a strip (planes.h) would load its weights for
+ * registers with the weights of a column of taps. A tap of a row is added to all of them before the next one: a strip (plane_strips.h) would load its weights for
  * each row, or keep its sums in memory.
  */
 #ifndef ND4JLIKE_STACKS_H
 #define ND4JLIKE_STACKS_H
 
-#include "planes.h"
+#include "plane_strips.h"
 
 /* Outputs of a stack, and of one on few rows. */
 enum { STACK_ROWS = 7, LOW_STACK = 4 };
