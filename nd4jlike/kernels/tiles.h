@@ -32,10 +32,9 @@ WORD vbytes vector_of(const char *a, const char *b, const char *c, const char *d
 {
 #if VECTOR_BYTES == 64
     /* As floats: the compiler then inserts from memory, which costs no permutation. */
-    __m512 value = _mm512_castps128_ps512(_mm_loadu_ps((const float *)a));
-    value = _mm512_insertf32x4(value, _mm_loadu_ps((const float *)b), 1);
-    value = _mm512_insertf32x4(value, _mm_loadu_ps((const float *)c), 2);
-    return (vbytes)_mm512_insertf32x4(value, _mm_loadu_ps((const float *)d), 3);
+    const __m256 lower = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)a)), _mm_loadu_ps((const float *)b), 1);
+    const __m256 upper = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)c)), _mm_loadu_ps((const float *)d), 1);
+    return (vbytes)_mm512_insertf32x8(_mm512_castps256_ps512(lower), upper, 1);
 #elif VECTOR_BYTES == 32
     (void)c, (void)d;
     return (vbytes)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)a)), _mm_loadu_ps((const float *)b), 1);
