@@ -1074,6 +1074,22 @@ def test_d15_in_memory(isa, kernel, stride, dilation, channels, alone):
 
 
 @every_isa
+@pytest.mark.parametrize(
+    ("channels", "dilation", "distance", "twos"),
+    [(64, 1, 1, False), (64, 1, 2, False), (160, 1, 2, False), (192, 1, 1, True), (192, 1, 2, True), (64, 2, 2, False), (96, 2, 1, False), (64, 2, 3, True)],
+)
+def test_d8_tiles_of_two_columns(isa, channels, dilation, distance, twos):
+    """D8: float32 by 3x3 without a step has tiles of 2 columns in memory alone, but undilated from pixels of 704 bytes on."""
+    values, weights = random((1, 11, 61, channels), 1), random((3, 3, channels, 1), 2)
+    with ways(*HALVING, distance):
+        plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)
+        out = plan(values)
+    if LANES.get(isa, 16) == 16:
+        assert ("and 2 columns" in plan.explain()) == twos
+    assert_close(out, values, weights, None, **steps_of((11, 61), (3, 3), (1, 1), (dilation, dilation)))
+
+
+@every_isa
 def test_d8_the_edge_of_the_last_level_cache(isa):
     """D8: at the edge of the last-level cache (more than a third of it, or than 6720 KiB) or in memory (more than two thirds, or than 35 MiB)."""
     plan = nd.DepthwiseConv2d(np.ones((1, 1, 4, 1), np.float32), isa=isa)

@@ -108,8 +108,9 @@ cdef enum:
     FETCHED_TALL = 128
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
-    # From here on two pixels are as long a run as prefetchers need, and from here on one is.
+    # From here on two pixels are as long a run as prefetchers need, on Zen 4 by 3x3 without a step out of caches, and from here on one is.
     SPLIT_BYTES = 256
+    SPLIT_LONG = 704
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
     # Of a first-level cache that is `roomy`, and where half a vector takes half of its time.
@@ -528,6 +529,10 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
         # Rows or columns of one place share all.
         if job.across.x and job.down.x % (problem.sets * lowest_bit(job.across.x)):
             run = SPLIT_BYTES // 2
+    if VECTOR_BYTES == 64 and problem.halving and problem.element == FLOAT32 and problem.distance < IN_MEMORY and job.across.step == job.down.step == 1 and (
+        job.across.taps == job.down.taps == 3
+    ):
+        run = SPLIT_LONG
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
     if problem.stride_width == 1 and job.down.taps > 1 and (
         problem.roomy or (VECTOR_BYTES == 64 and problem.sets > 0 and (problem.sets <= 4 or job.across.outputs < 2 * LARGE))
@@ -690,7 +695,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and not (job.spread or job.swapped or problem.x_block or problem.y_block) and is_centred(&job.down) and is_centred(&job.across)
         and (job.flat or (
             problem.distance >= BEYOND_SECOND_LEVEL and 0 < job.across.x < BESIDE_BYTES and job.across.outputs > LARGE
-            and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= CACHE_EDGE)
+            and (VECTOR_BYTES == 32 or problem.sets == 0 or problem.distance >= (IN_MEMORY if problem.halving else CACHE_EDGE))
         ))
     )
     job.touches = problem.roomy and job.across.x >= 2 * LINE_BYTES and not (problem.x_block or job.fetches)
