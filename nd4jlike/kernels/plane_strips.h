@@ -1,5 +1,5 @@
-/* Planes by filters that are common, down strips of columns, in C (see taps.h): an input row is loaded once and added to the sums of all rows that it reaches, which
- * stay in registers, with the weights where these have room.
+/* Planes by filters that are common, down strips of columns, in C (see taps.h): an input row is loaded once and added to the sums of all rows that it
+ * reaches, which stay in registers, with the weights where these have room.
  */
 #ifndef ND4JLIKE_PLANE_STRIPS_H
 #define ND4JLIKE_PLANE_STRIPS_H
@@ -9,10 +9,12 @@
 /* Taps in a row of a strip, and vectors side by side, at most; sums and weights that have registers. */
 enum { STRIP_TAPS = 7, STRIPS_ACROSS = 4, SHIFTED_ACROSS = 2, HELD_AND_SUMS = 22 };
 
-/* How a strip gets the inputs of a tap: it loads them (LOADED); a row, of one plane (PICKED) or of two in the halves of a vector (NARROW), is in one register,
- * halves' by steps in two, which taps pick from; vectors side by side, and their neighbours, are in registers, and shifted (SHIFTED); it loads them, of pixels that
- * share a vector (MIXED); of bfloat16, two vectors are every second column of twice as many, whose halves are two in a lane (DOUBLED). float32 by steps is loaded once
- * for all taps, LOADED or NARROW: every second column, those between, and either moved by a lane. */
+/* How a strip gets the inputs of a tap: it loads them (LOADED); a row, of one plane (PICKED) or of two in the halves of a vector (NARROW), is in one
+ * register, halves' by steps in two, which taps pick from; vectors side by side, and their neighbours, are in registers, and shifted (SHIFTED); it loads
+ * them, of pixels that share a vector (MIXED); of bfloat16, two vectors are every second column of twice as many, whose halves are two in a lane (DOUBLED).
+ * float32 by steps is loaded once for all taps, LOADED or NARROW: every second column, those between, and either moved by a lane (SECONDS). */
+#define SECONDS(stride, element) ((stride) == 2 && (element) == FLOAT32)
+#define PICKS(how, stride, element) ((how) == PICKED || ((how) == NARROW && !SECONDS(stride, element)))
 enum { LOADED, NARROW, PICKED, SHIFTED, MIXED, DOUBLED };
 /* Their places in the table, behind those that load. */
 enum { NARROW_STRIPS = STRIPS_ACROSS, PICKED_STRIPS, SHIFTED_STRIPS, STRIP_KINDS };
@@ -62,7 +64,7 @@ WORD vf32 load_strip(
         pair[0] = pair[1] = load_first(x, width, element);
     else if (tap == 0 && how == PICKED)
         pair[0] = load_first(x, LANES, element), pair[1] = load_first(x + LANES * BYTES_OF(element), width - LANES, element);
-    if ((how == NARROW && (stride == 1 || element != FLOAT32)) || how == PICKED)
+    if (PICKS(how, stride, element))
         return stride == 1 ? pick_from_one(pair[0], index[tap], masks[tap]) : pick_from_two(pair[0], pair[1], index[tap], masks[tap]);
     if (stride == 1)
         return load_where(x + tap * dilation * BYTES_OF(element), masks[tap], element);
@@ -119,10 +121,9 @@ WORD veight load_eight(veight *pair, const float *x, const vmask *masks, unsigne
 
 WORD vf32 strip_weight(const float *weights, const float *other, ptrdiff_t vector, const int how, const int seconds)
 {
-    if (how == NARROW && seconds)
-        return halves_of_seconds(weights[vector * LANES], other[vector * LANES]);
+    const float lower = weights[vector * LANES], upper = other[vector * LANES];
     if (how == NARROW)
-        return halves_f32(weights[vector * LANES], other[vector * LANES]);
+        return seconds ? halves_of_seconds(lower, upper) : halves_f32(lower, upper);
     return plane_weight(weights + vector * LANES, how == MIXED);
 }
 
@@ -149,7 +150,7 @@ WORD void strip_of(
     /* Weights in registers: all, or, where two vectors share them or each is a vector, as many as there are left; else products read them. */
     const int hold = how == NARROW || high * taps <= 9 ? high * taps : across == 2 || how == MIXED ? HELD_AND_SUMS - kept * (vectors + halved) : 0;
     const int pointers = each * planes, turns = taps == 3 && how != PICKED ? planes : 1;
-    const int seconds = stride == 2 && element == FLOAT32 && how != PICKED;
+    const int seconds = SECONDS(stride, element);
     const int count = how == SHIFTED ? across + 2 : how == DOUBLED ? taps : how == LOADED || seconds ? taps * stride : taps;
     const int rows_of_masks = how == SHIFTED ? 1 : how == DOUBLED ? across / 2 : across;
     const ptrdiff_t next = how == MIXED ? strip->step : LANES * BYTES_OF(element);
@@ -169,7 +170,7 @@ WORD void strip_of(
             for (int tap = 2; tap < taps; tap++)
                 inside[v] |= (masks[v][tap * 2 + (how != NARROW && v < vectors)] >> (LANES - 2) & 1u) << tap;
     vi32 index[STRIP_TAPS];
-    if ((how == NARROW && !seconds) || how == PICKED) {
+    if (PICKS(how, stride, element)) {
 #pragma GCC unroll 8
         for (int i = 0; i < taps; i++)
             index[i] = strip->index[i];
@@ -247,12 +248,15 @@ WORD void strip_of(
                         for (int k = 0; high - stride + i >= k * stride; k++) {
                             const int place = (high - stride + i - k * stride) * taps + tap;
 #pragma GCC unroll 4
-                            for (int v = first; v < first + vectors / turns; v++)
-                                sums[v][k] += value[v] * (place < hold ? held[v / across][place] : plane_weight(weights[v / across] + (1 + place) * LANES, how == MIXED));
+                            for (int v = first; v < first + vectors / turns; v++) {
+                                const float *const weight = weights[v / across] + (1 + place) * LANES;
+                                sums[v][k] += value[v] * (place < hold ? held[v / across][place] : plane_weight(weight, how == MIXED));
+                            }
                         }
                         if (halved) {
+                            const float *const behind = (const float *)(from[0] + vectors * stride * next);
                             const veight few = how == SHIFTED ? shifted_eight(beside + vectors, tap - taps / 2)
-                                : load_eight(pair_of_eight, (const float *)(from[0] + vectors * stride * next), masks[vectors], inside[vectors], strip->dilation, tap, stride);
+                                : load_eight(pair_of_eight, behind, masks[vectors], inside[vectors], strip->dilation, tap, stride);
 #pragma GCC unroll 8
                             for (int k = 0; high - stride + i >= k * stride; k++) {
                                 const int place = (high - stride + i - k * stride) * taps + tap;
@@ -422,7 +426,9 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
             [1] = {TABLE_OF_WIDER(5), [SHIFTED_STRIPS] = shifted_strips_5_f32},
             [2] = {strips_5_2_f32, strips_5_2_2_f32, [NARROW_STRIPS] = narrow_strips_5_2_f32}},
         [7] = {[1] = {TABLE_OF_WIDER(7), [SHIFTED_STRIPS] = shifted_strips_7_f32}}},
-    [FLOAT16] = {[3] = {[1] = {TABLE_OF_3(f16, 1)}, [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
+    [FLOAT16] = {[3] = {
+        [1] = {TABLE_OF_3(f16, 1)},
+        [2] = {TABLE_OF_3(f16, 2), [NARROW_STRIPS] = narrow_strips_3_2_f16, [PICKED_STRIPS] = picked_strips_3_2_f16}}},
     [BFLOAT16] = {[3] = {[1] = {TABLE_OF_3(bf16, 1)}, [2] = {TABLE_OF_3(bf16, 2), [NARROW_STRIPS] = narrow_strips_3_2_bf16}}},
 #endif
 };
@@ -431,7 +437,8 @@ static const PlaneStrips plane_strips[4][STRIP_TAPS + 1][3][STRIP_KINDS] = {
 static const PlaneStrips halved_strips[STRIP_TAPS + 1][3][STRIPS_ACROSS] = {
 #if VECTOR_BYTES == 64
     [3] = {
-        [1] = {NULL, halved_strips_3_1_2, halved_strips_3_1_3, halved_strips_3_1_4}, [2] = {NULL, halved_strips_3_2_2, halved_strips_3_2_3, halved_strips_3_2_4}},
+        [1] = {NULL, halved_strips_3_1_2, halved_strips_3_1_3, halved_strips_3_1_4},
+        [2] = {NULL, halved_strips_3_2_2, halved_strips_3_2_3, halved_strips_3_2_4}},
     [5] = {[1] = {NULL, halved_strips_5_1}, [2] = {NULL, halved_strips_5_2}}, [7] = {[1] = {NULL, halved_strips_7}},
 #endif
 };
