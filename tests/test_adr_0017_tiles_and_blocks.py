@@ -1045,16 +1045,43 @@ def test_d8_the_same_bits_wherever_arrays_are_said_to_lie(isa, channels, kernel,
 
 
 @every_isa
-@pytest.mark.parametrize(("channels", "stride", "split"), [(80, 1, True), (96, 1, False), (64, 2, True), (80, 2, False)])
-def test_d8_what_is_fetched_from_memory(isa, channels, stride, split):
-    """D8: In memory tiles (..) fetch what the next one adds (..) of 384 bytes by 3x3 (..), by steps of 2 of 320: those tiles have more columns than 2."""
+@pytest.mark.parametrize(
+    ("channels", "stride", "by_halves", "whole"),
+    [
+        (16, 1, True, False),
+        (24, 1, True, False),
+        (32, 1, True, True),
+        (80, 1, True, True),
+        (96, 1, False, False),
+        (16, 2, True, True),
+        (47, 2, True, True),
+        (48, 2, False, False),
+        (80, 2, False, False),
+    ],
+)
+def test_d8_what_is_fetched_from_memory(isa, channels, stride, by_halves, whole):
+    """D8: fetch (..) of 384 bytes by 3x3 (..), with steps of 2 of 192; tiles of 4 rows and 2 columns (..) in memory, for pixels of 64 bytes and more."""
     values = random((1, 9, 60 * stride, channels), 1)
     with ways(*HALVING, 3):
-        plan = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2), stride=stride, isa=isa)
-        plan(values)
+        text = nd.DepthwiseConv2d(random((3, 3, channels, 1), 2), stride=stride, isa=isa).explain(values)
+    if isa != "baseline":
+        assert ("4 rows and 2 columns" in text) == (by_halves if LANES.get(isa, 16) == 8 else whole)
     if LANES.get(isa, 16) == 16:
-        assert ("4 rows and 2 columns" in plan.explain()) == split
-        assert ("2 rows and 2 columns" in plan.explain()) == (stride == 2 and not split)
+        assert ("2 rows and 2 columns" in text) == (stride == 2 and not whole)
+
+
+@every_isa
+@pytest.mark.parametrize(
+    ("shape", "by_halves", "whole"),
+    [((9, 60, 64), True, False), ((9, 64, 64), False, False), ((480, 60, 64), True, True), ((480, 64, 64), False, False), ((9, 60, 176), True, True)],
+)
+def test_d8_rows_of_tiles_of_two_columns(isa, shape, by_halves, whole):
+    """D8: without a step, not for rows that are a multiple of 4 KiB apart, with vectors of 64 bytes, below 14 MiB (..), for pixels of 704 bytes and more."""
+    weights = random((3, 3, shape[2], 1), 2)
+    with ways(*HALVING, 2):
+        text = nd.DepthwiseConv2d(weights, padding=1, isa=isa).explain(np.zeros((1, *shape), np.float32))
+    if isa != "baseline":
+        assert ("4 rows and 2 columns" in text) == (by_halves if LANES.get(isa, 16) == 8 else whole)
 
 
 @every_isa

@@ -103,14 +103,17 @@ cdef enum:
     LARGE = 28
     # From pixel to pixel, from memory: from where on Zen 4 fetches ahead for tiles of 3x3, by steps of 2, of one row, and of others.
     FETCHED_SPLIT = 384
-    FETCHED_BY_TWO = 320
+    FETCHED_BY_TWO = 192
     FETCHED_ROWS = 256
     FETCHED_TALL = 128
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
-    # From here on two pixels are as long a run as prefetchers need, on Zen 4 by 3x3 without a step out of caches, and from here on one is.
+    # From here on two pixels are as long a run as prefetchers need; on Zen 4 by 3x3 without a step, of less than so many bytes in all, from there on.
     SPLIT_BYTES = 256
     SPLIT_LONG = 704
+    SPLIT_LARGE = 14 << 20
+    # Of a first-level cache: numbers that are a multiple of it apart fall into one set.
+    WAY_BYTES = 4096
     BESIDE_BYTES = 1280
     LINE_BYTES = 64
     # Of a first-level cache that is `roomy`, and where half a vector takes half of its time.
@@ -529,10 +532,15 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
         # Rows or columns of one place share all.
         if job.across.x and job.down.x % (problem.sets * lowest_bit(job.across.x)):
             run = SPLIT_BYTES // 2
-    if VECTOR_BYTES == 64 and problem.halving and problem.element == FLOAT32 and problem.distance < IN_MEMORY and job.across.step == job.down.step == 1 and (
-        job.across.taps == job.down.taps == 3
-    ):
-        run = SPLIT_LONG
+    if problem.halving and problem.element == FLOAT32 and job.down.taps == job.across.taps == 3 and job.down.step == job.across.step:
+        if problem.distance == IN_MEMORY:
+            run = LINE_BYTES if VECTOR_BYTES == 32 or job.across.step > 1 else 2 * LINE_BYTES
+        elif job.across.step == 1:
+            # Rows whose pixels share the sets of one another leave the 6 of such a tile no room.
+            if job.down.x % WAY_BYTES == 0:
+                return False
+            if VECTOR_BYTES == 64 and problem.batch * (job.down.extent * job.down.x + job.down.outputs * job.down.y) < SPLIT_LARGE:
+                run = SPLIT_LONG
     # In 8 ways the 6 rows of a tile that is split have less room than those of a narrow one.
     if problem.stride_width == 1 and job.down.taps > 1 and (
         problem.roomy or (VECTOR_BYTES == 64 and problem.sets > 0 and (problem.sets <= 4 or job.across.outputs < 2 * LARGE))
@@ -732,7 +740,10 @@ cdef bint fetching_pays(const Rows *job, const Problem *problem) noexcept nogil:
         return False
     if VECTOR_BYTES == 32:
         # Those of float32 are half a line: every other one fetches.
-        return problem.element == FLOAT32 and not (problem.x_block or problem.y_block)
+        return problem.element == FLOAT32 and not (
+            problem.x_block or problem.y_block
+            or (problem.halving and job.down.taps == job.across.taps == 3 and 0 <= job.across.x < fetched_from(job, problem))
+        )
     # Blocks of a pixel that are less than a line would fetch each line several times.
     return not (0 <= job.across.x < fetched_from(job, problem)) and job.lanes * job.itemsize >= LINE_BYTES
 
