@@ -129,10 +129,16 @@ def test_d1_pixels_of_fewer_channels_than_lanes(isa, side, dtype):
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kernel", [3, 5, 7])
-def test_d1_images_of_one_tile(isa, side, kernel):
-    """D1: an image of 7x7 may be one tile; its neighbours, and a part of its rows, are not."""
+def test_d18_images_of_one_tile(isa, side, kernel):
+    """D18: an image at a time (..) of 3 rows and 3 columns or 5 of each (..) 7 (..) 6; its neighbours, and a part of its rows, are not."""
     for channels, batch, threads in ((3, 1, 1), (16, 2, 1), (17, 1, 1), (48, 2, 1), (130, 1, 1), (528, 1, 2)):
-        for size, padding in (((7, 7), "same"), ((7, 7), "valid"), ((7, 8), "same"), ((8, 7), "same"), ((9, 7), ((kernel // 2 - 1,) * 2, (kernel // 2,) * 2))):
+        for size, padding in (
+            *(((n, n), "same") for n in range(2, 8)),
+            *((size, "same") for size in ((5, 6), (5, 3), (7, 8), (8, 7))),
+            ((kernel + 2, kernel + 2), "valid"),
+            ((7, 7), "valid"),
+            ((9, 7), ((kernel // 2 - 1,) * 2, (kernel // 2,) * 2)),
+        ):
             values, weights, bias = random((batch, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random(channels, 3)
             steps = steps_of(size, (kernel, kernel), (1, 1), (1, 1))
             if padding != "same":
@@ -142,6 +148,22 @@ def test_d1_images_of_one_tile(isa, side, kernel):
             plan = nd.DepthwiseConv2d(weights, bias, padding=padding, threads=threads, isa=isa)
             plan(guarded_array(values, side), out)
             assert_close(out, values, weights, bias, **steps)
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "sides"), [(3, {"avx2": (3, 5, 6), "avx512": (3, 5, 7)}), (5, {"avx2": (3, 5), "avx512": (3, 5, 7)}), (7, {})])
+def test_d18_which_images(isa, kernel, sides):
+    """D18: 3 rows and 3 columns or 5 of each, with those of 64 bytes 7 of each, with those of 32 by 3x3 6 of each (..). The bits do not depend on it."""
+    weights, bias = random((kernel, kernel, 40, 1), 1), random(40, 2)
+    with ways(*HALVING, 0):
+        for size in range(1, 9):
+            plan, steps = nd.DepthwiseConv2d(weights, bias, isa=isa), nd.DepthwiseConv2d(weights, bias, padding=kernel // 2, isa=isa)
+            values = random((2, size, size, 40), size)
+            assert ("a whole image at a time" in plan.explain(values)) == (size in sides.get(isa.removesuffix("_vnni"), ()))
+            # A column more, which no output reads but the last ones.
+            wider = np.concatenate([values, np.zeros((2, size, 1, 40), np.float32)], 2)
+            assert "a whole image" not in steps.explain(wider)
+            assert np.asarray(plan(values)).tobytes() == np.ascontiguousarray(np.asarray(steps(wider))[:, :, :size]).tobytes()
 
 
 @every_isa

@@ -625,8 +625,8 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
                 return b"in place, row of outputs by row of outputs"
         if rows.pixel:
             return b"in place, output by output"
-        if rows.image:
-            return b"in place, an image of 7 rows and 7 columns at a time"
+        if rows.image != NULL:
+            return b"in place, a whole image at a time"
         if rows.flat and rows.beside:
             return b"in place, tiles of 2 rows and 4 columns"
         if rows.split or rows.beside:

@@ -73,7 +73,7 @@ cdef extern from "variants.h" nogil:
     const int SQUARE
     const OneTile line_tiles[4][4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
-    const OneTile image_tiles[8]
+    const OneTile image_tiles[8][8]
     const OneTile beside_tiles[2][2]
     const OneTile small_tiles[8][3][2]
     const OneTile words_tiles[3][2]
@@ -208,7 +208,9 @@ cdef struct Rows:
     bint wide, small
     # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
     # all tiles comes before the next part.
-    bint tall, split, image, fetches, parted
+    bint tall, split, fetches, parted
+    # Of a whole image; NULL: none.
+    OneTile image
     # Whether tiles touch what the next block of channels reads, in streams that prefetchers do not follow.
     bint touches
     # Whether those parts are so small that rows of tiles share inputs in the first-level cache.
@@ -285,7 +287,7 @@ cdef bint narrow_pays(const Line *line, const Problem *problem) noexcept nogil:
 
 
 cdef bint is_image(const Line *line) noexcept nogil:
-    return line.outputs == WIDE_TILE and line.extent == WIDE_TILE and line.pad == line.taps // 2 and line.stride == 1 and line.dilation == 1
+    return line.outputs == line.extent and line.pad == line.taps // 2 and line.stride == 1 and line.dilation == 1
 
 
 cdef bint is_square(const Rows *job, int columns) noexcept nogil:
@@ -611,7 +613,7 @@ cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogi
     cdef Py_ssize_t ways = ROOMY_WAYS if problem.roomy else HALVING_WAYS
     if (
         not (problem.roomy or problem.halving) or across.x < 2 * LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
-        or job.split or job.line != NULL or problem.element != FLOAT32 or job.image or job.running != NULL or job.pairs != NULL
+        or job.split or job.line != NULL or problem.element != FLOAT32 or job.image != NULL or job.running != NULL or job.pairs != NULL
         or (job.ends and job.blocks <= END_BLOCKS) or problem.x_block or problem.y_block
         or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ways < pixels * lowest_bit(across.dilation)
         or not WIDE_TILE * across.phases <= across.outputs <= WALK_PLACES * WIDE_TILE * across.phases
@@ -688,11 +690,13 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and (small_tiles[job.across.taps][job.across.step][INSIDE] != NULL or (VECTOR_BYTES > 16 and job.tall))
     )
     job.halves = job.narrows and small_tiles[job.across.taps][job.across.step][INSIDE] != NULL
-    job.image = (
-        problem.element == FLOAT32 and job.wide and not job.fetches and job.across.taps < TILE_TAPS and image_tiles[job.across.taps] != NULL
-        and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps
-        and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3)
-    )
+    job.image = NULL
+    if (
+        problem.element == FLOAT32 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel) and job.across.taps < TILE_TAPS
+        and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps and job.down.outputs == job.across.outputs
+        and job.across.outputs <= WIDE_TILE and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3 and job.across.outputs == WIDE_TILE)
+    ):
+        job.image = image_tiles[job.across.taps][job.across.outputs]
     # A tile of a phase would have inputs, twice as far apart, where all that fall into its sets have no room.
     job.flat = (
         VECTOR_BYTES == 32 and not problem.roomy and 1 < problem.sets <= 4 and job.across.dilation == 2 and NARROW_TILE <= job.across.outputs <= LARGE
@@ -713,7 +717,8 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
             job.pairs = winograd_tiles[job.across.taps]
             job.block_vectors += WINOGRAD_VECTORS(job.across.taps)
             job.wide, job.columns, job.tiles = True, WIDE_TILE, &tiles_table[FLOAT32][job.across.taps][1][True][0]
-            job.tall = job.narrows = job.halves = job.image = job.ends = False
+            job.tall = job.narrows = job.halves = job.ends = False
+            job.image = NULL
     job.words = NULL
     if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not (job.spread or job.general or job.pixel):
         job.words = words_tiles[job.across.step][job.wide]
@@ -767,7 +772,7 @@ cdef void choose_order(Rows *job, const Problem *problem) noexcept nogil:
     elif problem.halving and job.down.taps == job.across.taps == 5:
         least = TOGETHER_TALL
     job.parted = (
-        VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image or job.pixel)
+        VECTOR_BYTES == 64 and (problem.distance == IN_CACHE or parts) and not (job.image != NULL or job.pixel)
         and problem.out_height * problem.out_width * problem.kernel_height * problem.kernel_width >= least
     )
 

@@ -456,11 +456,11 @@ cdef void run_image(
         if job.walking != NULL:
             run_walking(job, &tile, blocks, x, y, begin, end)
             return
-    if job.image and end - begin == WIDE_TILE and not waits_for_itself(tile.period, x, y):
+    if job.image != NULL and end - begin == down.outputs and not waits_for_itself(tile.period, x, y):
         x -= down.pad * down.x + across.pad * across.x
         while block < job.blocks:
             run_tiles(
-                &tile, image_tiles[across.taps], blocks, block, min(block + chunk, job.blocks), 1, WIDE_TILE,
+                &tile, job.image, blocks, block, min(block + chunk, job.blocks), 1, job.columns,
                 x + block_shift(block, job.x_vectors, job.x_step, job.itemsize), y + block_shift(block, job.y_vectors, job.y_step, job.itemsize),
             )
             block += chunk

@@ -85,20 +85,21 @@ enum { JOINED_BLOCKS = 6 };
         } while (--count); \
     }
 
-/* A whole image of WIDE_TILE rows and columns, of which one block after another stays in first-level cache, with its weights; no jumps but one. */
-#define IMAGE_TILE(name, taps) \
+/* A whole image of `side` rows and columns, `together` rows at a time, of which one block after another stays in first-level cache, with its weights; no jumps
+ * but one. */
+#define IMAGE_TILE(name, taps, side, together) \
     static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
-        enum { EDGE = (taps) / 2, OUTSIDE = ((1 << EDGE) - 1) | (((1 << EDGE) - 1) << (EDGE + WIDE_TILE)) }; \
+        enum { EDGE = (taps) / 2, OUTSIDE = ((1 << EDGE) - 1) | (((1 << EDGE) - 1) << (EDGE + (side))) }; \
         do { \
             const char *from = x; \
             char *to = y; \
-            _Pragma("GCC unroll 4") for (int row = 0; row < WIDE_TILE; row += 2) \
+            _Pragma("GCC unroll 4") for (int row = 0; row < (side); row += (together)) \
             { \
-                const int rows = row + 1 < WIDE_TILE ? 2 : 1, last = row + rows - 1 + EDGE - (WIDE_TILE - 1); \
-                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, 0, rows, taps, 0, taps, 1, WIDE_TILE, EDGES, FLOAT32); \
-                from += 2 * tile->x_row; \
-                to += 2 * tile->y_row; \
+                const int rows = row + (together) <= (side) ? (together) : (side) - row, last = row + rows - 1 + EDGE - ((side) - 1); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, 0, rows, taps, 0, taps, 1, side, EDGES, FLOAT32); \
+                from += (together) * tile->x_row; \
+                to += (together) * tile->y_row; \
                 __asm__("" : "+r"(from), "+r"(to)); \
             } \
             block += tile->block_vectors; \
@@ -352,14 +353,28 @@ static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
 #endif
 };
 
-/* By taps. */
-#if VECTOR_BYTES == 64
-IMAGE_TILE(image_3, 3)
-IMAGE_TILE(image_5, 5)
+/* By taps, rows and columns. */
+#if VECTOR_BYTES > 16
+IMAGE_TILE(image_3_3, 3, 3, 3)
+IMAGE_TILE(image_3_5, 3, 5, 2)
+IMAGE_TILE(image_5_3, 5, 3, 3)
+IMAGE_TILE(image_5_5, 5, 5, 2)
 #endif
-static const OneTile image_tiles[TILE_TAPS] = {
+#if VECTOR_BYTES == 32
+IMAGE_TILE(image_3_6, 3, 6, 2)
+#endif
 #if VECTOR_BYTES == 64
-    [3] = image_3, [5] = image_5,
+IMAGE_TILE(image_3_7, 3, 7, 2)
+IMAGE_TILE(image_5_7, 5, 7, 2)
+#endif
+static const OneTile image_tiles[TILE_TAPS][TILE_TAPS] = {
+#if VECTOR_BYTES == 32
+    [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6},
+    [5] = {[3] = image_5_3, [5] = image_5_5},
+#endif
+#if VECTOR_BYTES == 64
+    [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
+    [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
 #endif
 };
 
