@@ -151,9 +151,9 @@ def test_d18_images_of_one_tile(isa, side, kernel):
 
 
 @every_isa
-@pytest.mark.parametrize(("kernel", "sides"), [(3, {"avx2": (3, 5, 6), "avx512": (3, 5, 7)}), (5, {"avx2": (3, 5), "avx512": (3, 5, 7)}), (7, {})])
+@pytest.mark.parametrize(("kernel", "sides"), [(3, {"avx2": (3, 5, 6), "avx512": (3, 5, 6, 7)}), (5, {"avx2": (3, 5), "avx512": (3, 5, 7)}), (7, {})])
 def test_d18_which_images(isa, kernel, sides):
-    """D18: 3 rows and 3 columns or 5 of each, with those of 64 bytes 7 of each, with those of 32 by 3x3 6 of each (..). The bits do not depend on it."""
+    """D18: 3 rows and 3 columns or 5 of each, by 3x3 6 of each, with those of 64 bytes 7 of each (..). The bits do not depend on it."""
     weights, bias = random((kernel, kernel, 40, 1), 1), random(40, 2)
     with ways(*HALVING, 0):
         for size in range(1, 9):

@@ -692,11 +692,12 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.halves = job.narrows and small_tiles[job.across.taps][job.across.step][INSIDE] != NULL
     job.image = NULL
     if (
-        problem.element == FLOAT32 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel) and job.across.taps < TILE_TAPS
+        problem.element == FLOAT32 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel)
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps and job.down.outputs == job.across.outputs
-        and job.across.outputs <= WIDE_TILE and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3 and job.across.outputs == WIDE_TILE)
+        and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3 and job.across.outputs == WIDE_TILE)
     ):
-        job.image = image_tiles[job.across.taps][job.across.outputs]
+        if job.across.taps < TILE_TAPS and job.across.outputs <= WIDE_TILE:
+            job.image = image_tiles[job.across.taps][job.across.outputs]
     # A tile of a phase would have inputs, twice as far apart, where all that fall into its sets have no room.
     job.flat = (
         VECTOR_BYTES == 32 and not problem.roomy and 1 < problem.sets <= 4 and job.across.dilation == 2 and NARROW_TILE <= job.across.outputs <= LARGE

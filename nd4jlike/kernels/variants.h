@@ -357,11 +357,9 @@ static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
 #if VECTOR_BYTES > 16
 IMAGE_TILE(image_3_3, 3, 3, 3)
 IMAGE_TILE(image_3_5, 3, 5, 2)
+IMAGE_TILE(image_3_6, 3, 6, 2)
 IMAGE_TILE(image_5_3, 5, 3, 3)
 IMAGE_TILE(image_5_5, 5, 5, 2)
-#endif
-#if VECTOR_BYTES == 32
-IMAGE_TILE(image_3_6, 3, 6, 2)
 #endif
 #if VECTOR_BYTES == 64
 IMAGE_TILE(image_3_7, 3, 7, 2)
@@ -373,7 +371,7 @@ static const OneTile image_tiles[TILE_TAPS][TILE_TAPS] = {
     [5] = {[3] = image_5_3, [5] = image_5_5},
 #endif
 #if VECTOR_BYTES == 64
-    [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
+    [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6, [7] = image_3_7},
     [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
 #endif
 };
