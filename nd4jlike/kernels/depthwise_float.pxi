@@ -108,7 +108,8 @@ cdef enum:
     FETCHED_TALL = 128
     # From pixel to pixel: from here on the inputs and outputs of a tile of 3 rows and 7 columns lie in more pages than a first-level TLB has.
     CROWDED_BYTES = 2048
-    # From here on two pixels are as long a run as prefetchers need; on Zen 4 by 3x3 without a step, of less than so many bytes in all, from there on.
+    # From here on two pixels are as long a run as prefetchers need. On Zen 4, by 3x3 without a step, tiles are split from SPLIT_LONG on where inputs and
+    # outputs are less than SPLIT_LARGE in all.
     SPLIT_BYTES = 256
     SPLIT_LONG = 704
     SPLIT_LARGE = 14 << 20
@@ -206,8 +207,8 @@ cdef struct Rows:
     bint overlapped
     # Whether tiles have 7 columns, and whole ones 2 rows of 2 each, which the first-level cache has room for.
     bint wide, small
-    # Whether whole tiles may be tall, and are split; whether an image is a tile; whether tiles fetch what the next ones add; whether a part of the channels of
-    # all tiles comes before the next part.
+    # Whether whole tiles may be tall, and are split; whether tiles fetch what the next ones add; whether a part of the channels of all tiles comes before the
+    # next part.
     bint tall, split, fetches, parted
     # Of a whole image; NULL: none.
     OneTile image
