@@ -436,7 +436,8 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
     if (
         problem.multiplier % EIGHT == 0 and job.down.taps == job.across.taps == EIGHT_TAPS and job.down.step == job.across.step < TILE_STRIDES
         and eight_tiles[problem.element][job.across.step][0] != NULL and (
-            VECTOR_BYTES == 32 or (job.channels % LANES != 0 and (problem.halving or (problem.element == FLOAT32 and job.channels < 2 * LANES))))
+            VECTOR_BYTES == 32 or (problem.halving and problem.element == FLOAT32)
+            or (job.channels % LANES != 0 and (problem.halving or (problem.element == FLOAT32 and job.channels < 2 * LANES))))
     ):
         job.eights = &eight_tiles[problem.element][job.across.step][0]
         job.lanes = EIGHT
