@@ -620,7 +620,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             if rows.running != NULL:
                 return b"in place, row of inputs by row of inputs"
             if rows.walking != NULL:
-                return b"in place, tiles of 2 rows and 7 columns, all of one block before the next"
+                return walked_names[rows.walked]
             if rows.resident:
                 return b"in place, row of outputs by row of outputs"
         if rows.pixel:

@@ -82,7 +82,9 @@ cdef extern from "variants.h" nogil:
     const OneTile eight_tiles[4][3][2]
     const OneTile eight_ends[8][3][2][2]
     const OneTile running_tiles[8][3][8]
-    const OneTile walking_tiles[8][3]
+    const OneTile walking_tiles[8][3][8]
+    const OneTile touching_tiles[3]
+    const char *walked_names[8]
     const int WINOGRAD_ROWS
     int WINOGRAD_VECTORS(Py_ssize_t taps)
     const OneTile winograd_tiles[8]
@@ -173,6 +175,9 @@ cdef enum:
     LONG_OUTPUTS = 64
     # Inputs of a block of channels of an image that stay in a first-level cache of 48 KiB while those of the next block come there.
     WALKED_BYTES = 28 << 10
+    # Outputs of a row up to which tiles that share it evenly are walked, and sets that pixels share at most for blocks to have to stay then.
+    EVEN_OUTPUTS = 24
+    FEW_SETS = 4
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -227,6 +232,7 @@ cdef struct Rows:
     # Rows of inputs one by one, with sums that wait, by columns of a tile; NULL: none. Or all of a block of channels before the next block (D17); NULL: none.
     const OneTile *running
     OneTile walking
+    Py_ssize_t walked
     # Rows of outputs in pairs, by fewer products (winograd.h); tall tiles of bfloat16, or whole ones by steps of 2, that move words; NULL: none.
     OneTile pairs, words
     # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
@@ -605,32 +611,62 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
     )
 
 
-cdef OneTile walking_pays(const Rows *job, const Problem *problem) noexcept nogil:
-    """The tile of a whole image, or of a phase of one, where one block of channels after another stays in AMD's first-level cache and all pixels have room
-    there; NULL: none."""
+cdef bint stays_while_walked(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether a block of channels of an image, or of a phase of one, stays in AMD's first-level cache while it is walked."""
+    cdef Py_ssize_t pixels = divide_up(job.down.extent, job.down.dilation) * divide_up(job.across.extent, job.across.dilation)
+    cdef Py_ssize_t ways = ROOMY_WAYS if problem.roomy else HALVING_WAYS
+    return pixels * LINE_BYTES <= WALKED_BYTES and pixels * lowest_bit(job.across.dilation) <= problem.sets * ways
+
+
+cdef bint touching_pays(const Rows *job, const Problem *problem) noexcept nogil:
+    """Whether tiles of WIDE_TILE columns walk a block that stays while the next one comes."""
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
-    cdef Py_ssize_t pixels = divide_up(down.extent, down.dilation) * divide_up(across.extent, across.dilation)
     cdef Py_ssize_t outputs = divide_up(across.outputs, across.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
-    cdef Py_ssize_t ways = ROOMY_WAYS if problem.roomy else HALVING_WAYS
+    if not (problem.roomy or problem.halving) or across.outputs < WIDE_TILE * across.phases or not stays_while_walked(job, problem):
+        return False
+    # A whole image comes to a smaller cache out of the second-level one.
+    if problem.halving:
+        return job.wide and (down.phases * down.step > 1 or down.extent * down.x + down.outputs * down.y <= SHARED_BYTES)
+    # Where tiles of 4 columns would do, by steps of 2 and of the phases of dilated filters some columns are computed twice.
+    return job.wide or (5 * computed <= 7 * outputs if across.step > 1 else across.phases > 1 and 7 * computed <= 9 * outputs)
+
+
+cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:
+    """Columns of tiles that share a row of outputs evenly, where a walk of them is faster than tiles of 4 and 7 columns, if a block stays or not; else 0."""
+    cdef const Line *across = &job.across
+    cdef Py_ssize_t places = divide_up(across.outputs, WIDE_TILE), columns = divide_up(across.outputs, places)
+    cdef bint odd_ones = columns == 3 or columns == 5 or columns == 6, lines = across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0
+    if across.phases > 1 or job.down.phases > 1 or columns < 3:
+        return 0
+    if across.step == 2 and places == 1 and odd_ones:
+        return <int> columns
+    if not problem.halving or problem.distance >= IN_MEMORY or not (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
+        return 0
+    if across.step == 2 and across.outputs <= EVEN_OUTPUTS and (odd_ones if across.taps == 5 else lines):
+        return <int> columns
+    if across.step == 1 and odd_ones and 1 < places <= 3 and places * columns <= across.outputs + 1:
+        return <int> columns
+    return 0
+
+
+cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
+    """The tile of a whole image, or of a phase of one, whose blocks of channels come one after another, and its columns; NULL: none."""
+    cdef const Line *down = &job.down
+    cdef const Line *across = &job.across
     if (
-        not (problem.roomy or problem.halving) or across.x < 2 * LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
+        across.x < 2 * LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
         or job.split or job.line != NULL or problem.element != FLOAT32 or job.image != NULL or job.running != NULL or job.pairs != NULL
         or (job.ends and job.blocks <= END_BLOCKS) or problem.x_block or problem.y_block
-        or pixels * LINE_BYTES > WALKED_BYTES or problem.sets * ways < pixels * lowest_bit(across.dilation)
-        or not WIDE_TILE * across.phases <= across.outputs <= WALK_PLACES * WIDE_TILE * across.phases
+        or divide_up(across.outputs, across.phases) > WALK_PLACES * WIDE_TILE
         or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
     ):
         return NULL
-    # A whole image comes to a smaller cache out of the second-level one.
-    if problem.halving and (
-        not job.wide or (down.phases * down.step == 1 and down.extent * down.x + down.outputs * down.y > SHARED_BYTES)
-    ):
-        return NULL
-    # Where tiles of 4 columns would do, by steps of 2 and of the phases of dilated filters some columns are computed twice.
-    if not job.wide and (5 * computed > 7 * outputs if across.step > 1 else across.phases == 1 or 7 * computed > 9 * outputs):
-        return NULL
-    return walking_tiles[across.taps][across.step]
+    job.walked = columns_walked(job, problem)
+    if job.walked and walking_tiles[across.taps][across.step][job.walked] != NULL:
+        return walking_tiles[across.taps][across.step][job.walked]
+    job.walked = WIDE_TILE
+    return touching_tiles[across.step] if across.taps == 3 and touching_pays(job, problem) else NULL
 
 
 cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
@@ -725,8 +761,10 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.words = NULL
     if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not (job.spread or job.general or job.pixel):
         job.words = words_tiles[job.across.step][job.wide]
-    job.walking = walking_pays(job, problem)
-    job.beside = job.beside and job.walking == NULL
+    job.walking = NULL
+    if VECTOR_BYTES == 64:
+        job.walking = walking_pays(job, problem)
+        job.beside = job.beside and job.walking == NULL
     job.fetches_beside = problem.halving and problem.distance == IN_MEMORY and job.across.x >= FETCHED_SPLIT
 
 

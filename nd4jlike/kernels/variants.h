@@ -34,12 +34,23 @@ static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x
     const ptrdiff_t next = tile->stride ? tile->x_column : tile->x_output;
     x += tile->next_x;
     y += tile->next_y;
-    for (int row = 0; row < tile->new_rows; row++, x += tile->x_row)
-        for (int column = 0; column < tile->new_columns; column++)
+    int row = tile->new_rows, column;
+    do {
+        column = tile->new_columns - 1;
+        do
             __builtin_prefetch(x + column * next, 0, 2);
-    for (int row = 0; row < tile->next_rows; row++, y += tile->y_row)
-        for (int column = 0; column < tile->next_columns; column++)
-            __builtin_prefetch(y + column * tile->y_column, 1, 2);
+        while (--column >= 0);
+        x += tile->x_row;
+    } while (--row > 0);
+    row = tile->next_rows;
+    if (row > 0)
+        do {
+            column = tile->next_columns - 1;
+            do
+                __builtin_prefetch(y + column * tile->y_column, 1, 2);
+            while (--column >= 0);
+            y += tile->y_row;
+        } while (--row > 0);
     __asm__ volatile(""); /* Or the compiler takes all this for nothing. */
 }
 
@@ -108,20 +119,20 @@ enum { JOINED_BLOCKS = 6 };
         } while (--count); \
     }
 
-/* An image of which one block after another stays in the first-level cache, while the inputs of the next one come there: 2 rows and WIDE_TILE columns at a time,
- * an odd row by itself. */
-#define WALKED(rows, taps, stride) \
+/* A whole image of one block after another, 2 rows at a time, an odd row by itself; while the inputs of the next block come to the first-level cache, if it is
+ * `touching`. */
+#define WALKED(rows, taps, stride, columns, touching) \
     { \
         const int below = ((rows) - 1) * (stride) + (taps) - above - extent; \
         int place = 0; \
         do { \
             whole_tile( \
-                tile, walk->outside[place], above, below, block, from + walk->x[place], to + walk->y[place], lanes, NULL, 1, rows, taps, 0, taps, stride, \
-                WIDE_TILE, EDGES, FLOAT32); \
+                tile, walk->outside[place], above, below, block, from + walk->x[place], to + walk->y[place], lanes, NULL, touching, rows, taps, 0, taps, stride, \
+                columns, EDGES, FLOAT32); \
         } while (++place < places); \
     }
-#define WALKING_TILE(taps, stride) \
-    static void walking_##taps##_##stride(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
+#define WALKING_TILE(name, taps, stride, columns, touching) \
+    static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         const Walk *walk = tile->walk; \
         const int places = walk->places, extent = walk->extent; \
@@ -129,23 +140,47 @@ enum { JOINED_BLOCKS = 6 };
             int left = walk->rows, above = walk->above; \
             const char *from = x; \
             char *to = y; \
-            for (; left > 1; left -= 2, above -= 2 * (stride), from += 2 * (stride) * tile->x_row, to += 2 * tile->y_row) \
-                WALKED(2, taps, stride) \
+            if (left > 1) \
+                do { \
+                    WALKED(2, taps, stride, columns, touching) \
+                    left -= 2, above -= 2 * (stride), from += 2 * (stride) * tile->x_row, to += 2 * tile->y_row; \
+                } while (left > 1); \
             if (left) \
-                WALKED(1, taps, stride) \
+                WALKED(1, taps, stride, columns, touching) \
             block += tile->block_vectors; \
             x += tile->x_block; \
             y += tile->y_block; \
         } while (--count); \
     }
 #if VECTOR_BYTES == 64
-WALKING_TILE(3, 1)
-WALKING_TILE(3, 2)
+WALKING_TILE(touching_3_1, 3, 1, WIDE_TILE, 1)
+WALKING_TILE(touching_3_2, 3, 2, WIDE_TILE, 1)
+WALKING_TILE(walking_3_1_5, 3, 1, 5, 0)
+WALKING_TILE(walking_3_1_6, 3, 1, 6, 0)
+WALKING_TILE(walking_3_2_3, 3, 2, 3, 0)
+WALKING_TILE(walking_3_2_4, 3, 2, 4, 0)
+WALKING_TILE(walking_3_2_5, 3, 2, 5, 0)
+WALKING_TILE(walking_3_2_6, 3, 2, 6, 0)
+WALKING_TILE(walking_3_2_7, 3, 2, 7, 0)
+WALKING_TILE(walking_5_2_5, 5, 2, 5, 0)
+WALKING_TILE(walking_5_2_6, 5, 2, 6, 0)
 #endif
-/* By taps and stride. */
-static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES] = {
+/* By taps, stride and columns; those that touch the inputs of the next block, of 3x3, by stride. */
+static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
 #if VECTOR_BYTES == 64
-    [3] = {[1] = walking_3_1, [2] = walking_3_2},
+    [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
+    [5] = {[2] = {[5] = walking_5_2_5, walking_5_2_6}},
+#endif
+};
+static const OneTile touching_tiles[TILE_STRIDES] = {
+#if VECTOR_BYTES == 64
+    [1] = touching_3_1, [2] = touching_3_2,
+#endif
+};
+#define WALKED_NAME(columns) [columns] = "in place, tiles of 2 rows and " #columns " columns, all of one block before the next"
+static const char *const walked_names[WIDE_TILE + 1] = {
+#if VECTOR_BYTES == 64
+    WALKED_NAME(3), WALKED_NAME(4), WALKED_NAME(5), WALKED_NAME(6), WALKED_NAME(7),
 #endif
 };
 
