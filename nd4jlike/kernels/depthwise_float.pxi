@@ -178,6 +178,7 @@ cdef enum:
     # Outputs of a row up to which tiles that share it evenly are walked, and sets that pixels share at most for blocks to have to stay then.
     EVEN_OUTPUTS = 24
     FEW_SETS = 4
+    ALL_SETS = 64
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -636,18 +637,18 @@ cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:
     """Columns of tiles that share a row of outputs evenly, where a walk of them is faster than tiles of 4 and 7 columns, if a block stays or not; else 0."""
     cdef const Line *across = &job.across
     cdef Py_ssize_t places = divide_up(across.outputs, WIDE_TILE), columns = divide_up(across.outputs, places)
-    cdef bint odd_ones = columns == 3 or columns == 5 or columns == 6, lines = across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0
+    cdef bint odd_ones = columns == 3 or columns == 5 or columns == 6, alone = across.x == LINE_BYTES, pays
     if across.phases > 1 or job.down.phases > 1 or columns < 3:
         return 0
-    if across.step == 2 and places == 1 and odd_ones:
-        return <int> columns
-    if not problem.halving or problem.distance >= IN_MEMORY or not (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
-        return 0
-    if across.step == 2 and across.outputs <= EVEN_OUTPUTS and (odd_ones if across.taps == 5 else lines):
-        return <int> columns
-    if across.step == 1 and odd_ones and 1 < places <= 3 and places * columns <= across.outputs + 1:
-        return <int> columns
-    return 0
+    pays = places == 1 and odd_ones
+    if not pays and problem.halving and problem.distance < IN_MEMORY and (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
+        if across.step == 2:
+            pays = (across.outputs <= EVEN_OUTPUTS or alone) and (odd_ones if across.taps == 5 else across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0)
+        else:
+            # By sevens a block that stays is better touched ahead, wherever it begins in lines.
+            pays = alone or (places * columns <= across.outputs + 1 and (
+                odd_ones or (columns == WIDE_TILE and problem.sets >= ALL_SETS and not stays_while_walked(job, problem))))
+    return <int> columns if pays else 0
 
 
 cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
@@ -655,9 +656,9 @@ cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
     cdef const Line *down = &job.down
     cdef const Line *across = &job.across
     if (
-        across.x < 2 * LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
+        across.x < LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
         or job.split or job.line != NULL or problem.element != FLOAT32 or job.image != NULL or job.running != NULL or job.pairs != NULL
-        or (job.ends and job.blocks <= END_BLOCKS) or problem.x_block or problem.y_block
+        or (job.ends and job.blocks <= END_BLOCKS and across.outputs >= WIDE_TILE) or job.x_vectors > 1 or job.y_vectors > 1
         or divide_up(across.outputs, across.phases) > WALK_PLACES * WIDE_TILE
         or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
     ):
@@ -666,6 +667,8 @@ cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
     if job.walked and walking_tiles[across.taps][across.step][job.walked] != NULL:
         return walking_tiles[across.taps][across.step][job.walked]
     job.walked = WIDE_TILE
+    if across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
+        return NULL
     return touching_tiles[across.step] if across.taps == 3 and touching_pays(job, problem) else NULL
 
 

@@ -157,6 +157,7 @@ WALKING_TILE(touching_3_1, 3, 1, WIDE_TILE, 1)
 WALKING_TILE(touching_3_2, 3, 2, WIDE_TILE, 1)
 WALKING_TILE(walking_3_1_5, 3, 1, 5, 0)
 WALKING_TILE(walking_3_1_6, 3, 1, 6, 0)
+WALKING_TILE(walking_3_1_7, 3, 1, 7, 0)
 WALKING_TILE(walking_3_2_3, 3, 2, 3, 0)
 WALKING_TILE(walking_3_2_4, 3, 2, 4, 0)
 WALKING_TILE(walking_3_2_5, 3, 2, 5, 0)
@@ -168,7 +169,7 @@ WALKING_TILE(walking_5_2_6, 5, 2, 6, 0)
 /* By taps, stride and columns; those that touch the inputs of the next block, of 3x3, by stride. */
 static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
 #if VECTOR_BYTES == 64
-    [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
+    [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6, walking_3_1_7}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
     [5] = {[2] = {[5] = walking_5_2_5, walking_5_2_6}},
 #endif
 };
@@ -392,11 +393,12 @@ static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
 #if VECTOR_BYTES > 16
 IMAGE_TILE(image_3_3, 3, 3, 3)
 IMAGE_TILE(image_3_5, 3, 5, 2)
-IMAGE_TILE(image_3_6, 3, 6, 2)
 IMAGE_TILE(image_5_3, 5, 3, 3)
 IMAGE_TILE(image_5_5, 5, 5, 2)
 #endif
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES == 32
+IMAGE_TILE(image_3_6, 3, 6, 2)
+#elif VECTOR_BYTES == 64
 IMAGE_TILE(image_3_7, 3, 7, 2)
 IMAGE_TILE(image_5_7, 5, 7, 2)
 #endif
@@ -406,7 +408,7 @@ static const OneTile image_tiles[TILE_TAPS][TILE_TAPS] = {
     [5] = {[3] = image_5_3, [5] = image_5_5},
 #endif
 #if VECTOR_BYTES == 64
-    [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6, [7] = image_3_7},
+    [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
     [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
 #endif
 };
