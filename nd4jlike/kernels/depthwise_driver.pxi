@@ -616,11 +616,12 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
                 return b"in place, 2 rows of 8 outputs at a time"
         if rows.columns == GENERAL_TILE:
             return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
+        if VECTOR_BYTES > 16:
+            if rows.walking != NULL:
+                return walked_names[rows.walked]
         if VECTOR_BYTES == 64:
             if rows.running != NULL:
                 return b"in place, row of inputs by row of inputs"
-            if rows.walking != NULL:
-                return walked_names[rows.walked]
             if rows.resident:
                 return b"in place, row of outputs by row of outputs"
         if rows.pixel:

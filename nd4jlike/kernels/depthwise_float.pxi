@@ -175,8 +175,10 @@ cdef enum:
     LONG_OUTPUTS = 64
     # Inputs of a block of channels of an image that stay in a first-level cache of 48 KiB while those of the next block come there.
     WALKED_BYTES = 28 << 10
-    # Outputs of a row up to which tiles that share it evenly are walked, and sets that pixels share at most for blocks to have to stay then.
+    # Outputs of a row up to which tiles that share it evenly are walked, and with vectors of 32 bytes those without a step; sets that pixels share at most for
+    # blocks to have to stay then; those of a cache of 8 ways.
     EVEN_OUTPUTS = 24
+    EVEN_HALVED = 18
     FEW_SETS = 4
     ALL_SETS = 64
     # Places of tiles along a row that are found before its rows are walked.
@@ -642,9 +644,9 @@ cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:
         return 0
     pays = places == 1 and odd_ones
     if not pays and problem.halving and problem.distance < IN_MEMORY and (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
-        if across.step == 2:
+        if across.step == 2 and (VECTOR_BYTES == 64 or across.taps == 5):
             pays = (across.outputs <= EVEN_OUTPUTS or alone) and (odd_ones if across.taps == 5 else across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0)
-        else:
+        elif across.step == 1 and (VECTOR_BYTES == 64 or across.outputs <= EVEN_HALVED):
             # By sevens a block that stays is better touched ahead, wherever it begins in lines.
             pays = alone or (places * columns <= across.outputs + 1 and (
                 odd_ones or (columns == WIDE_TILE and problem.sets >= ALL_SETS and not stays_while_walked(job, problem))))
@@ -667,7 +669,7 @@ cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
     if job.walked and walking_tiles[across.taps][across.step][job.walked] != NULL:
         return walking_tiles[across.taps][across.step][job.walked]
     job.walked = WIDE_TILE
-    if across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
+    if VECTOR_BYTES < 64 or across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
         return NULL
     return touching_tiles[across.step] if across.taps == 3 and touching_pays(job, problem) else NULL
 
@@ -765,7 +767,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     if problem.halving and problem.element == BFLOAT16 and job.across.taps == 3 and not (job.spread or job.general or job.pixel):
         job.words = words_tiles[job.across.step][job.wide]
     job.walking = NULL
-    if VECTOR_BYTES == 64:
+    if VECTOR_BYTES > 16:
         job.walking = walking_pays(job, problem)
         job.beside = job.beside and job.walking == NULL
     job.fetches_beside = problem.halving and problem.distance == IN_MEMORY and job.across.x >= FETCHED_SPLIT

@@ -453,6 +453,7 @@ cdef void run_image(
         if job.lengthy:
             run_lengthy(job, &tile, chunk, blocks, x, y, begin, end, first, last)
             return
+    if VECTOR_BYTES > 16:
         if job.walking != NULL:
             run_walking(job, &tile, blocks, x, y, begin, end)
             return

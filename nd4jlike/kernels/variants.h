@@ -155,20 +155,26 @@ enum { JOINED_BLOCKS = 6 };
 #if VECTOR_BYTES == 64
 WALKING_TILE(touching_3_1, 3, 1, WIDE_TILE, 1)
 WALKING_TILE(touching_3_2, 3, 2, WIDE_TILE, 1)
+WALKING_TILE(walking_3_1_7, 3, 1, 7, 0)
+WALKING_TILE(walking_3_2_4, 3, 2, 4, 0)
+WALKING_TILE(walking_3_2_7, 3, 2, 7, 0)
+#else
+#define walking_3_1_7 NULL
+#define walking_3_2_4 NULL
+#define walking_3_2_7 NULL
+#endif
+#if VECTOR_BYTES > 16
 WALKING_TILE(walking_3_1_5, 3, 1, 5, 0)
 WALKING_TILE(walking_3_1_6, 3, 1, 6, 0)
-WALKING_TILE(walking_3_1_7, 3, 1, 7, 0)
 WALKING_TILE(walking_3_2_3, 3, 2, 3, 0)
-WALKING_TILE(walking_3_2_4, 3, 2, 4, 0)
 WALKING_TILE(walking_3_2_5, 3, 2, 5, 0)
 WALKING_TILE(walking_3_2_6, 3, 2, 6, 0)
-WALKING_TILE(walking_3_2_7, 3, 2, 7, 0)
 WALKING_TILE(walking_5_2_5, 5, 2, 5, 0)
 WALKING_TILE(walking_5_2_6, 5, 2, 6, 0)
 #endif
 /* By taps, stride and columns; those that touch the inputs of the next block, of 3x3, by stride. */
 static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES > 16
     [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6, walking_3_1_7}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
     [5] = {[2] = {[5] = walking_5_2_5, walking_5_2_6}},
 #endif
@@ -180,7 +186,7 @@ static const OneTile touching_tiles[TILE_STRIDES] = {
 };
 #define WALKED_NAME(columns) [columns] = "in place, tiles of 2 rows and " #columns " columns, all of one block before the next"
 static const char *const walked_names[WIDE_TILE + 1] = {
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES > 16
     WALKED_NAME(3), WALKED_NAME(4), WALKED_NAME(5), WALKED_NAME(6), WALKED_NAME(7),
 #endif
 };
