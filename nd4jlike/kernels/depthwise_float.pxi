@@ -232,7 +232,8 @@ cdef struct Rows:
     bint pixel, resident, single
     # Whether a filter is so long that outputs take the taps that each has inside.
     bint lengthy
-    # Rows of inputs one by one, with sums that wait, by columns of a tile; NULL: none. Or all of a block of channels before the next block (D17); NULL: none.
+    # Rows of inputs one by one, with sums that wait, by columns of a tile; NULL: none. Or all of a block of channels before the next block (D17), and how many
+    # columns its tiles have; NULL: none.
     const OneTile *running
     OneTile walking
     Py_ssize_t walked

@@ -27,7 +27,8 @@
 
 /* Blocks that are half a line, whose other half the block before has fetched. */
 #define FETCHED_BEFORE(count) (VECTOR_BYTES == 32 && ((count) & 1))
-/* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. */
+/* Memory is read in more streams, one for each input and output of a tile, than prefetchers follow. Of a tile that has something new; loops ask at their end,
+ * as compilers are not asked to turn them (setup.py). */
 static __attribute__((noinline)) void fetch_next(const Tile *tile, const char *x, const char *y)
 {
     /* Columns side by side, of dilated filters, have no stride. */
