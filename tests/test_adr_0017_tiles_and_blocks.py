@@ -152,19 +152,58 @@ def test_d18_images_of_one_tile(isa, side, kernel):
 
 
 @every_isa
-@pytest.mark.parametrize(("kernel", "sides"), [(3, {"avx2": (3, 5, 6), "avx512": (3, 5, 7)}), (5, {"avx2": (3, 5), "avx512": (3, 5, 7)}), (7, {})])
-def test_d18_which_images(isa, kernel, sides):
-    """D18: 3 rows and 3 columns or 5 of each, with those of 32 bytes by 3x3 6 of each, with those of 64 7 of each (..). The bits do not depend on it."""
-    weights, bias = random((kernel, kernel, 40, 1), 1), random(40, 2)
+@pytest.mark.parametrize(
+    ("dtype", "kernel", "sides"),
+    [
+        (np.float32, 3, {"avx2": (3, 5, 6), "avx512": (3, 5, 7)}), (np.float32, 5, {"avx2": (3, 5), "avx512": (3, 5, 7)}), (np.float32, 7, {}),
+        (np.float16, 3, {"avx512": (3, 5)}), (np.float16, 5, {"avx512": (5,)}), (np.float16, 7, {}),
+        (ml_dtypes.bfloat16, 3, {"avx512": (3, 5, 7)}), (ml_dtypes.bfloat16, 5, {"avx512": (5,)}), (ml_dtypes.bfloat16, 7, {}),
+    ],
+)  # fmt: skip
+def test_d18_which_images(isa, dtype, kernel, sides):
+    """D18: of each (..), with those of 32 bytes by 3x3 6 of each, with those of 64 7 of each; of float16 and bfloat16 (..). The bits do not depend on it."""
+    weights, bias = random((kernel, kernel, 40, 1), 1).astype(dtype), random(40, 2)
     with ways(*HALVING, 0):
         for size in range(1, 9):
             plan, steps = nd.DepthwiseConv2d(weights, bias, isa=isa), nd.DepthwiseConv2d(weights, bias, padding=kernel // 2, isa=isa)
-            values = random((2, size, size, 40), size)
+            values = random((2, size, size, 40), size).astype(dtype)
             assert ("a whole image at a time" in plan.explain(values)) == (size in sides.get(isa.removesuffix("_vnni"), ()))
             # A column more, which no output reads but the last ones.
-            wider = np.concatenate([values, np.zeros((2, size, 1, 40), np.float32)], 2)
+            wider = np.concatenate([values, np.zeros((2, size, 1, 40), dtype)], 2)
             assert "a whole image" not in steps.explain(wider)
             assert np.asarray(plan(values)).tobytes() == np.ascontiguousarray(np.asarray(steps(wider))[:, :, :size]).tobytes()
+
+
+def assert_halves_are_rounded(values, weights, bias, side, channels, **options):
+    """Halves give the bits of float32, rounded, beside guard pages, and where what lies between pixels is no number; return the plan."""
+    plan = nd.DepthwiseConv2d(weights, bias, **options)
+    want = np.asarray(nd.DepthwiseConv2d(weights.astype(np.float32), bias, **options)(values.astype(np.float32))).astype(values.dtype)
+    x = nd.NdArray(plan.input_descriptor(values.shape))
+    x.fill_padding(math.nan)
+    x[...] = values
+    assert np.asarray(plan(x)).tobytes() == want.tobytes()
+    said = plan.explain()
+    out = guarded_array(np.full(want.shape, 7, want.dtype), side)
+    plan(guarded_array(values, side), out)
+    assert out.tobytes() == want.tobytes()
+    apart, between = np.full((*values.shape[:3], channels + 3), np.nan, want.dtype), np.full((*want.shape[:3], channels + 2), 7, want.dtype)
+    apart[..., :channels] = values
+    plan(apart[..., :channels], between[..., :channels])
+    assert between[..., :channels].tobytes() == want.tobytes()
+    assert (between[..., channels:] == 7).all()
+    return said
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(("kernel", "size"), [(3, 3), (3, 5), (3, 7), (5, 5)])
+def test_d18_images_of_halves(isa, side, dtype, kernel, size):
+    """D18: of float16 and bfloat16 (..) 3 or 5 of each by 3x3, 5 by 5x5, and of bfloat16 7 by 3x3."""
+    for channels, batch, threads in ((16, 2, 1), (17, 1, 1), (24, 3, 1), (48, 2, 1), (130, 1, 1), (528, 1, 2)):
+        values, weights = (random(shape, i).astype(dtype) for i, shape in enumerate(((batch, size, size, channels), (kernel, kernel, channels, 1))))
+        bias = random(channels, 3)
+        assert_halves_are_rounded(values, weights, bias, side, channels, threads=threads, activation="relu6", isa=isa)
 
 
 @every_isa
@@ -1336,6 +1375,34 @@ def test_d17_tiles_that_share_a_row_evenly(isa, side, size, kernel, stride, padd
 
 
 @every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "channels", "anywhere", "halving"),
+    [
+        ((5, 5), 3, 2, "same", 33, 3, 3), ((6, 6), 3, 2, ((1, 0), (1, 0)), 96, 3, 3), ((9, 10), 3, 2, "same", 40, 5, 5), ((3, 12), 3, 2, "same", 50, 6, 6),
+        ((10, 9), 5, 2, "same", 48, 5, 5), ((4, 11), 5, 2, ((2, 1), (2, 2)), 60, 6, 6), ((8, 7), 3, 2, "same", 64, 0, 0), ((9, 20), 3, 2, "same", 48, 0, 5),
+        ((7, 17), 3, 2, "same", 77, 0, 5), ((7, 22), 3, 2, "same", 64, 0, 0), ((7, 24), 3, 2, "same", 64, 0, 0), ((3, 33), 3, 2, "same", 40, 0, 6),
+        ((3, 48), 3, 2, "same", 64, 0, 0), ((3, 50), 3, 2, "same", 32, 0, 0),
+        ((7, 6), 3, 1, "same", 56, 6, 6), ((4, 5), 3, 1, "same", 40, 5, 5), ((7, 9), 3, 1, "same", 56, 0, 0), ((7, 9), 3, 1, "same", 64, 0, 5),
+        ((7, 24), 5, 2, "same", 60, 0, 6), ((5, 48), 5, 2, "same", 88, 0, 6), ((5, 50), 5, 2, "same", 40, 0, 0), ((3, 17), 3, 1, "same", 60, 0, 6),
+        ((17, 28), 3, 1, "same", 96, 0, 0), ((14, 14), 3, 2, "same", 96, 0, 0), ((6, 10), 3, 1, "same", 32, 0, 5), ((6, 10), 3, 1, "same", 16, 0, 0),
+    ],
+)  # fmt: skip
+def test_d17_tiles_of_halves_that_share_a_row_evenly(isa, side, dtype, size, kernel, stride, padding, channels, anywhere, halving):
+    """D17: float16 and bfloat16, with vectors of 64 bytes, in tiles of 3, 5 and 6 columns that share a row evenly (..). The bits do not depend on it."""
+    values, weights, bias = random((2, *size, channels), 1).astype(dtype), random((kernel, kernel, channels, 1), 2).astype(dtype), random(channels, 3)
+    for machine, distance, threads in product((*MACHINES, HALVING), (0, 3), (1, 2)):
+        with ways(*machine, distance):
+            text = assert_halves_are_rounded(
+                values, weights, bias, side, channels, stride=stride, padding=padding, activation="relu6", threads=threads, isa=isa
+            )
+        said = re.search("tiles of 2 rows and (.) columns, all of one block before the next", text)
+        columns = anywhere or (halving if machine == HALVING and distance == 0 else 0)
+        assert int(said[1] if said else 0) == (columns if LANES.get(isa, 16) == 16 else 0), text
+
+
+@every_isa
 @pytest.mark.parametrize("skip", [0, 4, 12])
 def test_d17_where_vectors_begin_with_lines(isa, skip):
     """D17: The bits do not depend on it, nor on the address (D7)."""
@@ -1592,7 +1659,7 @@ def test_d12_blocks_of_8_lanes(isa, dtype, kernel, stride, channels, multiplier)
             x[...] = values
             got.add(np.asarray(plan(x)).tobytes())
             eights = multiplier > 1 and ((machine == HALVING and single) or (outputs % 16 != 0 and (machine == HALVING or (single and outputs < 32))))
-            blocks = outputs // 8 if eights else -(-outputs // 16) + (multiplier == 1 and single and machine == HALVING)
+            blocks = outputs // 8 if eights else -(-outputs // 16) + (multiplier == 1 and (single or (kernel, stride) == (3, 1)) and machine == HALVING)
             one = nd.DepthwiseConv2d(random((1, 1, 16, 1), 2), isa=isa)
             one(random((1, 1, 1, 16), 1))
             if LANES.get(isa, 16) == 16:  # a bias, and what spreads inputs over the lanes, besides the taps; one block has two vectors

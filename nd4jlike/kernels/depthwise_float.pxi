@@ -73,16 +73,16 @@ cdef extern from "variants.h" nogil:
     const int SQUARE
     const OneTile line_tiles[4][4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
-    const OneTile image_tiles[8][8]
+    const OneTile image_tiles[4][8][8]
     const OneTile beside_tiles[2][2]
     const OneTile small_tiles[8][3][2]
     const OneTile words_tiles[3][2]
     const int EIGHT
     const int EIGHT_TAPS
     const OneTile eight_tiles[4][3][2]
-    const OneTile eight_ends[8][3][2][2]
+    const OneTile eight_ends[4][8][3][2][2]
     const OneTile running_tiles[8][3][8]
-    const OneTile walking_tiles[8][3][8]
+    const OneTile walking_tiles[4][8][3][8]
     const OneTile touching_tiles[3]
     const char *walked_names[8]
     const int WINOGRAD_ROWS
@@ -207,9 +207,10 @@ cdef struct Rows:
     bint swapped, general
     # Inputs are spread over the lanes: a depth multiplier, or fewer channels than lanes.
     bint spread
-    # Where all vectors have 8 lanes, of one input channel, whole tiles, and tall ones; NULL: they have not. Whether the last 8 channels are, besides, a block
-    # of their own, for whole tiles.
+    # Where all vectors have 8 lanes, of one input channel, whole tiles, and tall ones; NULL: they have not. Those of the last 8 channels, and whether they
+    # are a block of their own, besides.
     const OneTile *eights
+    const OneTile *end_tiles
     bint ends
     # The last block ends with the last channel, rather than starting after the block before.
     bint overlapped
@@ -470,9 +471,10 @@ cdef bint cut_channels(Rows *job, const Problem *problem) noexcept nogil:
         if job.spread and job.channels * FOLD_PAYS <= job.lanes and problem.out_width > 1:
             return False
     job.ends = (
-        VECTOR_BYTES == 64 and problem.halving and problem.element == FLOAT32 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
+        VECTOR_BYTES == 64 and problem.halving and problem.element != FLOAT64 and job.channels > LANES and 0 < job.channels % LANES <= EIGHT
         and not (job.spread or job.swapped or job.general or problem.lead or problem.x_block or problem.y_block)
-        and job.down.taps == job.across.taps and job.down.step == job.across.step and eight_ends[job.across.taps][job.across.step][0][0] != NULL
+        and job.down.taps == job.across.taps and job.down.step == job.across.step
+        and eight_ends[problem.element][job.across.taps][job.across.step][0][0] != NULL
     )
     job.block_vectors = CONSTANTS_FLOAT + problem.kernel_height * problem.kernel_width + (SPREAD_VECTORS if job.spread else 0)
     return True
@@ -646,7 +648,13 @@ cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:
     pays = places == 1 and odd_ones
     if not pays and problem.halving and problem.distance < IN_MEMORY and (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
         if across.step == 2 and (VECTOR_BYTES == 64 or across.taps == 5):
-            pays = (across.outputs <= EVEN_OUTPUTS or alone) and (odd_ones if across.taps == 5 else across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0)
+            if across.taps == 5:
+                pays = odd_ones
+            elif problem.element == FLOAT32:
+                pays = across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0
+            else:
+                pays = places * columns < divide_up(across.outputs, NARROW_TILE) * NARROW_TILE
+            pays = pays and (across.outputs <= EVEN_OUTPUTS or alone)
         elif across.step == 1 and (VECTOR_BYTES == 64 or across.outputs <= EVEN_HALVED):
             # By sevens a block that stays is better touched ahead, wherever it begins in lines.
             pays = alone or (places * columns <= across.outputs + 1 and (
@@ -660,17 +668,17 @@ cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
     cdef const Line *across = &job.across
     if (
         across.x < LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
-        or job.split or job.line != NULL or problem.element != FLOAT32 or job.image != NULL or job.running != NULL or job.pairs != NULL
+        or job.split or job.line != NULL or problem.element == FLOAT64 or job.image != NULL or job.running != NULL or job.pairs != NULL
         or (job.ends and job.blocks <= END_BLOCKS and across.outputs >= WIDE_TILE) or job.x_vectors > 1 or job.y_vectors > 1
         or divide_up(across.outputs, across.phases) > WALK_PLACES * WIDE_TILE
         or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
     ):
         return NULL
     job.walked = columns_walked(job, problem)
-    if job.walked and walking_tiles[across.taps][across.step][job.walked] != NULL:
-        return walking_tiles[across.taps][across.step][job.walked]
+    if job.walked and walking_tiles[problem.element][across.taps][across.step][job.walked] != NULL:
+        return walking_tiles[problem.element][across.taps][across.step][job.walked]
     job.walked = WIDE_TILE
-    if VECTOR_BYTES < 64 or across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
+    if VECTOR_BYTES < 64 or problem.element != FLOAT32 or across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
         return NULL
     return touching_tiles[across.step] if across.taps == 3 and touching_pays(job, problem) else NULL
 
@@ -696,6 +704,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and wide_pays(&job.across) and not narrow_pays(&job.across, problem)
         and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
     )
+    job.end_tiles = &eight_ends[problem.element][job.across.taps][job.across.step][job.wide][0] if job.ends else NULL
     job.pixel = pixels_pay(job, problem)
     job.running = &running_tiles[job.across.taps][job.across.step][0] if runs_sums(problem) and not job.spread else NULL
     if job.running != NULL:
@@ -736,12 +745,12 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.halves = job.narrows and small_tiles[job.across.taps][job.across.step][INSIDE] != NULL
     job.image = NULL
     if (
-        problem.element == FLOAT32 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel)
+        problem.element != FLOAT64 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel)
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps and job.down.outputs == job.across.outputs
         and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3 and job.across.outputs == WIDE_TILE)
     ):
         if job.across.taps < TILE_TAPS and job.across.outputs <= WIDE_TILE:
-            job.image = image_tiles[job.across.taps][job.across.outputs]
+            job.image = image_tiles[problem.element][job.across.taps][job.across.outputs]
     # A tile of a phase would have inputs, twice as far apart, where all that fall into its sets have no room.
     job.flat = (
         VECTOR_BYTES == 32 and not problem.roomy and 1 < problem.sets <= 4 and job.across.dilation == 2 and NARROW_TILE <= job.across.outputs <= LARGE

@@ -124,8 +124,7 @@ cdef Py_ssize_t find_places(
             elif job.words != NULL and across.step > 1:
                 places.whole = job.words
             if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):
-                places.end = eight_ends[across.taps][across.step][job.wide][0]
-                places.tall_end = eight_ends[across.taps][across.step][job.wide][1] if not job.split else NULL
+                places.end, places.tall_end = job.end_tiles[0], job.end_tiles[1] if not job.split else NULL
         done[0] += places.count * columns
         # All outputs of a place in one call, where a few channels are less work than one.
         if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
@@ -623,9 +622,9 @@ cdef void pack_pairs_of_rows(float *block, Py_ssize_t taps) noexcept nogil:
                 ends[0], ends[pitch] = weight[0], -weight[pitch]
 
 
-cdef inline Py_ssize_t place_of_lane(const Rows *job, Py_ssize_t lane, int element) noexcept nogil:
+cdef inline Py_ssize_t place_of_lane(const Rows *job, Py_ssize_t block, Py_ssize_t lane, int element) noexcept nogil:
     """Which channel of its block a lane has. Vectors of 8 lanes are in order; those of all lanes, whose order may be another, store no more than these."""
-    return lane if job.eights != NULL and lane < EIGHT else row_lane(<int> lane, element)
+    return lane if (job.eights != NULL or block == job.blocks) and lane < EIGHT else row_lane(<int> lane, element)
 
 
 cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights, const real *bias, void *packed) noexcept nogil:
@@ -641,7 +640,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
         first = first_channel(job, block) // problem.multiplier
         last = min(first_channel(job, block) + job.lanes, job.channels) - 1
         for lane in range(room):
-            channel = first_channel(job, block) + place_of_lane(job, lane, problem.element)
+            channel = first_channel(job, block) + place_of_lane(job, block, lane, problem.element)
             target[lane] = bias[channel] if bias != NULL and 0 <= channel < job.channels else 0
             if target[lane] != target[lane]:
                 target[lane] = NAN  # with no bits that a half lacks
@@ -658,7 +657,7 @@ cdef void pack_rows(const Rows *job, const Problem *problem, const real *weights
                 memcpy(row + before, weights + tap * job.channels + (channel + before), (valid - before) * sizeof(real))
                 continue
             for lane in range(room):
-                channel = first_channel(job, block) + place_of_lane(job, lane, problem.element)
+                channel = first_channel(job, block) + place_of_lane(job, block, lane, problem.element)
                 row[lane] = weights[tap * job.channels + channel] if 0 <= channel < job.channels else 0
         if VECTOR_BYTES == 64:
             if job.pairs != NULL:

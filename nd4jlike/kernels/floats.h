@@ -305,7 +305,19 @@ WORD void narrow_two(char *lower, char *upper, vf32 value, ptrdiff_t count, int 
 #endif
 
 #if VECTOR_BYTES > 16
-/* 8 lanes: an element in all of them; and back, as narrow_halves. */
+/* 8 lanes: as many elements, in order, or one in all of them; and back, as narrow_halves. */
+WORD veight load_eight_as_f32(const char *source, const int element)
+{
+#if VECTOR_BYTES == 64
+    if (element == FLOAT16)
+        return (veight)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)source));
+    if (element == BFLOAT16)
+        return (veight)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)source)), 16);
+#endif
+    (void)element;
+    return *(const veight *)source;
+}
+
 WORD veight splat_eight_as_f32(const char *source, const int element)
 {
 #if VECTOR_BYTES == 64

@@ -460,7 +460,7 @@ WORD void eight_tile(
                 const char *cell = step_to(&from, steps, column);
                 if (may_be_outside(EDGES, column, taps, last) && (outside >> column & 1))
                     continue;
-                const veight value = spread ? splat_eight_as_f32(cell, element) : *(const veight *)cell;
+                const veight value = spread ? splat_eight_as_f32(cell, element) : load_eight_as_f32(cell, element);
 #pragma GCC unroll 32
                 for (int output = 0; output < rows * columns; output++) {
                     const int down = row - output / columns * stride, across = column - output % columns * stride;

@@ -99,7 +99,7 @@ enum { JOINED_BLOCKS = 6 };
 
 /* A whole image of `side` rows and columns, `together` rows at a time, of which one block after another stays in first-level cache, with its weights; no jumps
  * but one. */
-#define IMAGE_TILE(name, taps, side, together) \
+#define IMAGE_TILE(name, taps, side, together, element) \
     static __attribute__((unused)) void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         enum { EDGE = (taps) / 2, OUTSIDE = ((1 << EDGE) - 1) | (((1 << EDGE) - 1) << (EDGE + (side))) }; \
@@ -109,7 +109,7 @@ enum { JOINED_BLOCKS = 6 };
             _Pragma("GCC unroll 4") for (int row = 0; row < (side); row += (together)) \
             { \
                 const int rows = row + (together) <= (side) ? (together) : (side) - row, last = row + rows - 1 + EDGE - ((side) - 1); \
-                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, 0, rows, taps, 0, taps, 1, side, EDGES, FLOAT32); \
+                whole_tile(tile, OUTSIDE, EDGE - row, last, block, from, to, lanes, NULL, 0, rows, taps, 0, taps, 1, side, EDGES, element); \
                 from += (together) * tile->x_row; \
                 to += (together) * tile->y_row; \
                 __asm__("" : "+r"(from), "+r"(to)); \
@@ -122,17 +122,17 @@ enum { JOINED_BLOCKS = 6 };
 
 /* A whole image of one block after another, 2 rows at a time, an odd row by itself; while the inputs of the next block come to the first-level cache, if it is
  * `touching`. */
-#define WALKED(rows, taps, stride, columns, touching) \
+#define WALKED(rows, taps, stride, columns, touching, element) \
     { \
         const int below = ((rows) - 1) * (stride) + (taps) - above - extent; \
         int place = 0; \
         do { \
             whole_tile( \
                 tile, walk->outside[place], above, below, block, from + walk->x[place], to + walk->y[place], lanes, NULL, touching, rows, taps, 0, taps, stride, \
-                columns, EDGES, FLOAT32); \
+                columns, EDGES, element); \
         } while (++place < places); \
     }
-#define WALKING_TILE(name, taps, stride, columns, touching) \
+#define WALKING_TILE(name, taps, stride, columns, touching, element) \
     static void name(const Tile *tile, const vf32 *block, const char *x, char *y, ptrdiff_t lanes, ptrdiff_t count) \
     { \
         const Walk *walk = tile->walk; \
@@ -143,41 +143,64 @@ enum { JOINED_BLOCKS = 6 };
             char *to = y; \
             if (left > 1) \
                 do { \
-                    WALKED(2, taps, stride, columns, touching) \
+                    WALKED(2, taps, stride, columns, touching, element) \
                     left -= 2, above -= 2 * (stride), from += 2 * (stride) * tile->x_row, to += 2 * tile->y_row; \
                 } while (left > 1); \
             if (left) \
-                WALKED(1, taps, stride, columns, touching) \
+                WALKED(1, taps, stride, columns, touching, element) \
             block += tile->block_vectors; \
             x += tile->x_block; \
             y += tile->y_block; \
         } while (--count); \
     }
 #if VECTOR_BYTES == 64
-WALKING_TILE(touching_3_1, 3, 1, WIDE_TILE, 1)
-WALKING_TILE(touching_3_2, 3, 2, WIDE_TILE, 1)
-WALKING_TILE(walking_3_1_7, 3, 1, 7, 0)
-WALKING_TILE(walking_3_2_4, 3, 2, 4, 0)
-WALKING_TILE(walking_3_2_7, 3, 2, 7, 0)
+WALKING_TILE(touching_3_1, 3, 1, WIDE_TILE, 1, FLOAT32)
+WALKING_TILE(touching_3_2, 3, 2, WIDE_TILE, 1, FLOAT32)
+WALKING_TILE(walking_3_1_7, 3, 1, 7, 0, FLOAT32)
+WALKING_TILE(walking_3_2_4, 3, 2, 4, 0, FLOAT32)
+WALKING_TILE(walking_3_2_7, 3, 2, 7, 0, FLOAT32)
 #else
 #define walking_3_1_7 NULL
 #define walking_3_2_4 NULL
 #define walking_3_2_7 NULL
 #endif
 #if VECTOR_BYTES > 16
-WALKING_TILE(walking_3_1_5, 3, 1, 5, 0)
-WALKING_TILE(walking_3_1_6, 3, 1, 6, 0)
-WALKING_TILE(walking_3_2_3, 3, 2, 3, 0)
-WALKING_TILE(walking_3_2_5, 3, 2, 5, 0)
-WALKING_TILE(walking_3_2_6, 3, 2, 6, 0)
-WALKING_TILE(walking_5_2_5, 5, 2, 5, 0)
-WALKING_TILE(walking_5_2_6, 5, 2, 6, 0)
+WALKING_TILE(walking_3_1_5, 3, 1, 5, 0, FLOAT32)
+WALKING_TILE(walking_3_1_6, 3, 1, 6, 0, FLOAT32)
+WALKING_TILE(walking_3_2_3, 3, 2, 3, 0, FLOAT32)
+WALKING_TILE(walking_3_2_5, 3, 2, 5, 0, FLOAT32)
+WALKING_TILE(walking_3_2_6, 3, 2, 6, 0, FLOAT32)
+WALKING_TILE(walking_5_2_5, 5, 2, 5, 0, FLOAT32)
+WALKING_TILE(walking_5_2_6, 5, 2, 6, 0, FLOAT32)
 #endif
-/* By taps, stride and columns; those that touch the inputs of the next block, of 3x3, by stride. */
-static const OneTile walking_tiles[TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
+#if VECTOR_BYTES == 64
+#define WALKING_HALVES(name, element) \
+    WALKING_TILE(walking_3_1_5_##name, 3, 1, 5, 0, element) \
+    WALKING_TILE(walking_3_1_6_##name, 3, 1, 6, 0, element) \
+    WALKING_TILE(walking_3_2_3_##name, 3, 2, 3, 0, element) \
+    WALKING_TILE(walking_3_2_5_##name, 3, 2, 5, 0, element) \
+    WALKING_TILE(walking_3_2_6_##name, 3, 2, 6, 0, element) \
+    WALKING_TILE(walking_5_2_5_##name, 5, 2, 5, 0, element) \
+    WALKING_TILE(walking_5_2_6_##name, 5, 2, 6, 0, element)
+WALKING_HALVES(f16, FLOAT16)
+WALKING_HALVES(bf16, BRAINS_BY_WORDS)
+#define WALKS_OF_HALVES(name) \
+    { \
+        [3] = {[1] = {[5] = walking_3_1_5_##name, walking_3_1_6_##name}, \
+               [2] = {[3] = walking_3_2_3_##name, [5] = walking_3_2_5_##name, walking_3_2_6_##name}}, \
+        [5] = {[2] = {[5] = walking_5_2_5_##name, walking_5_2_6_##name}}, \
+    }
+#endif
+/* By element type, taps, stride and columns; those that touch the inputs of the next block, of float32 by 3x3, by stride. */
+static const OneTile walking_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][WIDE_TILE + 1] = {
 #if VECTOR_BYTES > 16
-    [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6, walking_3_1_7}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
-    [5] = {[2] = {[5] = walking_5_2_5, walking_5_2_6}},
+    [FLOAT32] = {
+        [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6, walking_3_1_7}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
+        [5] = {[2] = {[5] = walking_5_2_5, walking_5_2_6}},
+    },
+#endif
+#if VECTOR_BYTES == 64
+    [FLOAT16] = WALKS_OF_HALVES(f16), [BFLOAT16] = WALKS_OF_HALVES(bf16),
 #endif
 };
 static const OneTile touching_tiles[TILE_STRIDES] = {
@@ -341,19 +364,27 @@ static const OneTile eight_tiles[4][TILE_STRIDES][2] = {
     [FLOAT16] = TABLE_OF_EIGHTS(f16), [BFLOAT16] = TABLE_OF_EIGHTS(bf16),
 #endif
 };
-/* The last ones of more, by taps and step, of square filters; whether wide; and tall. */
+/* The last ones of more, by element type, taps and step, of square filters; whether wide; and tall. */
 #if VECTOR_BYTES == 64
-#define EIGHT_ENDS(taps, stride) \
-    EIGHT_TILE(end_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0, FLOAT32) EIGHT_TILE(end_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0, FLOAT32)
+#define EIGHT_ENDS(name, taps, stride, element) \
+    EIGHT_TILE(name##_##taps##_##stride##_4, 2, taps, stride, NARROW_TILE, 0, element) \
+    EIGHT_TILE(name##_##taps##_##stride##_7, 2, taps, stride, WIDE_TILE, 0, element)
+#define TALL_ENDS(name, element) \
+    EIGHT_ENDS(name, 3, 1, element) \
+    EIGHT_TILE(tall_##name##_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0, element) \
+    EIGHT_TILE(tall_##name##_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0, element)
 #define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
-EIGHT_ENDS(3, 1) EIGHT_ENDS(5, 1) EIGHT_ENDS(5, 2)
-EIGHT_TILE(tall_end_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0, FLOAT32)
-EIGHT_TILE(tall_end_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0, FLOAT32)
+#define TALL_ENDS_OF(name) [3] = {[1] = {{name##_3_1_4, tall_##name##_4}, {name##_3_1_7, tall_##name##_7}}}
+EIGHT_ENDS(end, 5, 1, FLOAT32) EIGHT_ENDS(end, 5, 2, FLOAT32)
+TALL_ENDS(end, FLOAT32)
+TALL_ENDS(end_f16, FLOAT16)
+TALL_ENDS(end_bf16, BFLOAT16)
 #endif
-static const OneTile eight_ends[TILE_TAPS][TILE_STRIDES][2][2] = {
+static const OneTile eight_ends[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][2] = {
 #if VECTOR_BYTES == 64
-    [3] = {[1] = {{end_3_1_4, tall_end_4}, {end_3_1_7, tall_end_7}}},
-    [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)},
+    [FLOAT32] = {TALL_ENDS_OF(end), [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)}},
+    [FLOAT16] = {TALL_ENDS_OF(end_f16)},
+    [BFLOAT16] = {TALL_ENDS_OF(end_bf16)},
 #endif
 };
 
@@ -396,27 +427,41 @@ static const OneTile small_tiles[TILE_TAPS][TILE_STRIDES][EDGES + 1] = {
 #endif
 };
 
-/* By taps, rows and columns. */
+/* By element type, taps, rows and columns. */
 #if VECTOR_BYTES > 16
-IMAGE_TILE(image_3_3, 3, 3, 3)
-IMAGE_TILE(image_3_5, 3, 5, 2)
-IMAGE_TILE(image_5_3, 5, 3, 3)
-IMAGE_TILE(image_5_5, 5, 5, 2)
+IMAGE_TILE(image_3_3, 3, 3, 3, FLOAT32)
+IMAGE_TILE(image_3_5, 3, 5, 2, FLOAT32)
+IMAGE_TILE(image_5_3, 5, 3, 3, FLOAT32)
+IMAGE_TILE(image_5_5, 5, 5, 2, FLOAT32)
 #endif
 #if VECTOR_BYTES == 32
-IMAGE_TILE(image_3_6, 3, 6, 2)
+IMAGE_TILE(image_3_6, 3, 6, 2, FLOAT32)
 #elif VECTOR_BYTES == 64
-IMAGE_TILE(image_3_7, 3, 7, 2)
-IMAGE_TILE(image_5_7, 5, 7, 2)
-#endif
-static const OneTile image_tiles[TILE_TAPS][TILE_TAPS] = {
-#if VECTOR_BYTES == 32
-    [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6},
-    [5] = {[3] = image_5_3, [5] = image_5_5},
+IMAGE_TILE(image_3_7, 3, 7, 2, FLOAT32)
+IMAGE_TILE(image_5_7, 5, 7, 2, FLOAT32)
 #endif
 #if VECTOR_BYTES == 64
-    [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
-    [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
+#define IMAGES_OF_HALVES(name, element) \
+    IMAGE_TILE(image_3_3_##name, 3, 3, 3, element) \
+    IMAGE_TILE(image_3_5_##name, 3, 5, 2, element) \
+    IMAGE_TILE(image_5_5_##name, 5, 5, 2, element)
+IMAGES_OF_HALVES(f16, FLOAT16)
+IMAGES_OF_HALVES(bf16, BRAINS_BY_WORDS)
+IMAGE_TILE(image_3_7_bf16, 3, 7, 2, BRAINS_BY_WORDS)
+#endif
+static const OneTile image_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_TAPS] = {
+#if VECTOR_BYTES == 32
+    [FLOAT32] = {
+        [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6},
+        [5] = {[3] = image_5_3, [5] = image_5_5},
+    },
+#elif VECTOR_BYTES == 64
+    [FLOAT32] = {
+        [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
+        [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
+    },
+    [FLOAT16] = {[3] = {[3] = image_3_3_f16, [5] = image_3_5_f16}, [5] = {[5] = image_5_5_f16}},
+    [BFLOAT16] = {[3] = {[3] = image_3_3_bf16, [5] = image_3_5_bf16, [7] = image_3_7_bf16}, [5] = {[5] = image_5_5_bf16}},
 #endif
 };
 
