@@ -1339,7 +1339,9 @@ def test_d17_one_block_of_an_image_after_another(isa, side, size, stride, dilati
         ((7, 24), 5, 2, "same", 60, 0, 6), ((7, 19), 5, 2, "valid", 48, 0, 0), ((5, 48), 5, 2, "same", 44, 0, 6), ((5, 50), 5, 2, "same", 33, 0, 0),
         ((7, 9), 3, 1, "same", 44, 0, 5), ((4, 12), 3, 1, ((1, 0), (0, 1)), 112, 0, 6),
         ((3, 17), 3, 1, "same", 60, 0, 6), ((3, 13), 3, 1, "same", 48, 0, 0),
-        ((3, 16), 3, 1, "same", 48, 0, 0), ((3, 19), 3, 1, "same", 48, 0, 0), ((9, 9), 5, 1, "same", 48, 0, 0), ((6, 10), 3, 1, "same", 16, 0, 5),
+        ((3, 16), 3, 1, "same", 48, 0, 0), ((3, 19), 3, 1, "same", 48, 0, 0), ((9, 9), 5, 1, "same", 48, 0, 5), ((6, 10), 3, 1, "same", 16, 0, 5),
+        ((6, 5), 5, 1, "same", 48, 5, 5), ((5, 7), 5, 1, ((2, 1), (1, 2)), 40, 6, 6), ((5, 10), 5, 1, "same", 72, 0, 5), ((4, 12), 5, 1, "same", 40, 0, 6),
+        ((3, 24), 5, 1, "same", 48, 0, 6), ((3, 14), 5, 1, "same", 48, 0, 0), ((3, 28), 5, 1, "same", 48, 0, 0), ((3, 10), 5, 1, "same", 16, 0, 5),
         ((6, 8), 3, 1, "same", 16, 0, 0), ((3, 19), 3, 1, "same", 16, 0, 7), ((17, 28), 3, 1, "same", 48, 0, 7), ((17, 28), 3, 1, "same", 128, 0, 0),
         ((14, 40), 3, 2, "same", 256, 0, 0), ((3, 9), 3, 1, "same", 256, 0, 5), ((4, 9), 3, 1, "same", 256, 0, 0),
     ],
@@ -1349,7 +1351,7 @@ def test_d17_tiles_that_share_a_row_evenly(isa, side, size, kernel, stride, padd
     values, weights, bias = random((2, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random(channels, 3)
     got, options, lanes = [], {"stride": stride, "padding": padding, "activation": "relu6", "isa": isa}, LANES.get(isa, 16)
     # With vectors of 32 bytes, too.
-    pays = halving in (5, 6) and (kernel == 5 or (stride == 1 and size[1] <= 18))
+    pays = halving in (5, 6) and ((kernel, stride) == (5, 2) or (stride == 1 and size[1] <= 18))
     for machine, distance in product((*MACHINES, HALVING), (0, 1, 2, 3)):
         with ways(*machine, distance):
             for threads in (1, 2):
@@ -1375,6 +1377,31 @@ def test_d17_tiles_that_share_a_row_evenly(isa, side, size, kernel, stride, padd
 
 
 @every_isa
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("kernel", "width", "channels", "columns"),
+    [
+        (3, 9, 40, 5), (3, 10, 24, 5), (3, 11, 72, 6), (3, 12, 40, 0), (3, 12, 72, 0), (3, 12, 88, 6), (3, 17, 56, 6), (3, 14, 40, 0), (3, 5, 40, 5),
+        (5, 10, 40, 5), (5, 12, 72, 6), (5, 12, 24, 6), (5, 14, 40, 0),
+    ],
+)  # fmt: skip
+def test_d17_the_last_8_channels(isa, dtype, kernel, width, channels, columns):
+    """D17: So do D12's last 8 channels (..), but where 5 or 6 columns that are walked share a row, by 3x3 of no multiple of 4 outputs."""
+    values, weights = random((1, 4, width, channels), 1).astype(dtype), random((kernel, kernel, channels, 1), 2).astype(dtype)
+    got = set()
+    for machine in (*MACHINES, HALVING):
+        with ways(*machine, 0):
+            plan = nd.DepthwiseConv2d(weights, random(channels, 3), isa=isa)
+            x = nd.NdArray(plan.input_descriptor(values.shape))
+            x[...] = values
+            got.add(plan(x).tobytes())
+        if LANES.get(isa, 16) == 16:
+            said = re.search("tiles of 2 rows and (.) columns, all of one block before the next", plan.explain())
+            assert int(said[1] if said else 0) == (columns if machine == HALVING or width == columns else 7 if machine == (12, True) and said else 0)
+    assert len(got) == 1
+
+
+@every_isa
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize(
@@ -1382,9 +1409,10 @@ def test_d17_tiles_that_share_a_row_evenly(isa, side, size, kernel, stride, padd
     [
         ((5, 5), 3, 2, "same", 33, 3, 3), ((6, 6), 3, 2, ((1, 0), (1, 0)), 96, 3, 3), ((9, 10), 3, 2, "same", 40, 5, 5), ((3, 12), 3, 2, "same", 50, 6, 6),
         ((10, 9), 5, 2, "same", 48, 5, 5), ((4, 11), 5, 2, ((2, 1), (2, 2)), 60, 6, 6), ((8, 7), 3, 2, "same", 64, 0, 0), ((9, 20), 3, 2, "same", 48, 0, 5),
-        ((7, 17), 3, 2, "same", 77, 0, 5), ((7, 22), 3, 2, "same", 64, 0, 0), ((7, 24), 3, 2, "same", 64, 0, 0), ((3, 33), 3, 2, "same", 40, 0, 6),
+        ((7, 17), 3, 2, "same", 77, 0, 5), ((7, 22), 3, 2, "same", 64, 0, 6), ((7, 24), 3, 2, "same", 64, 0, 0), ((3, 33), 3, 2, "same", 40, 0, 6),
         ((3, 48), 3, 2, "same", 64, 0, 0), ((3, 50), 3, 2, "same", 32, 0, 0),
-        ((7, 6), 3, 1, "same", 56, 6, 6), ((4, 5), 3, 1, "same", 40, 5, 5), ((7, 9), 3, 1, "same", 56, 0, 0), ((7, 9), 3, 1, "same", 64, 0, 5),
+        ((7, 6), 3, 1, "same", 56, 6, 6), ((4, 5), 3, 1, "same", 40, 5, 5), ((7, 9), 3, 1, "same", 56, 0, 5), ((7, 9), 3, 1, "same", 64, 0, 5),
+        ((5, 6), 5, 1, "same", 40, 6, 6), ((4, 10), 5, 1, "same", 72, 0, 5), ((3, 24), 5, 1, "same", 48, 0, 6), ((3, 14), 5, 1, "same", 48, 0, 0),
         ((7, 24), 5, 2, "same", 60, 0, 6), ((5, 48), 5, 2, "same", 88, 0, 6), ((5, 50), 5, 2, "same", 40, 0, 0), ((3, 17), 3, 1, "same", 60, 0, 6),
         ((17, 28), 3, 1, "same", 96, 0, 0), ((14, 14), 3, 2, "same", 96, 0, 0), ((6, 10), 3, 1, "same", 32, 0, 5), ((6, 10), 3, 1, "same", 16, 0, 0),
     ],

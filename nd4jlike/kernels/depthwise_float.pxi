@@ -2,7 +2,7 @@
 #
 # What is outside the image is left out, whatever the padding holds: no halo is read, no non-finite weight meets a zero. With a dilation or a stride
 # beyond the tiles', outputs whose taps fall on the same pixels are a *phase*; each phase is an undilated convolution of its own.
-# Here is what a call is computed by; depthwise_rows.pxi walks.
+# Here is what a call is computed by; depthwise_rows.pxi walks, or depthwise_walks.pxi.
 
 from libc.stdint cimport uintptr_t
 
@@ -27,7 +27,6 @@ cdef extern from "variants.h" nogil:
         Py_ssize_t next
         int count
         Reached rows[MOST_REACHED]
-    const int WALK_PLACES
     ctypedef struct Walk:
         Py_ssize_t x[4]
         Py_ssize_t y[4]
@@ -82,9 +81,6 @@ cdef extern from "variants.h" nogil:
     const OneTile eight_tiles[4][3][2]
     const OneTile eight_ends[4][8][3][2][2]
     const OneTile running_tiles[8][3][8]
-    const OneTile walking_tiles[4][8][3][8]
-    const OneTile touching_tiles[3]
-    const char *walked_names[8]
     const int WINOGRAD_ROWS
     int WINOGRAD_VECTORS(Py_ssize_t taps)
     const OneTile winograd_tiles[8]
@@ -173,14 +169,6 @@ cdef enum:
     MANY_TAPS = 12
     MANY_IN_ROW = 11
     LONG_OUTPUTS = 64
-    # Inputs of a block of channels of an image that stay in a first-level cache of 48 KiB while those of the next block come there.
-    WALKED_BYTES = 28 << 10
-    # Outputs of a row up to which tiles that share it evenly are walked, and with vectors of 32 bytes those without a step; sets that pixels share at most for
-    # blocks to have to stay then; those of a cache of 8 ways.
-    EVEN_OUTPUTS = 24
-    EVEN_HALVED = 18
-    FEW_SETS = 4
-    ALL_SETS = 64
     # Places of tiles along a row that are found before its rows are walked.
     PLACES = 16
 
@@ -615,72 +603,6 @@ cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
         and (job.blocks > 1 if VECTOR_BYTES > 16 else job.channels * job.itemsize >= PIXEL_BYTES)
         and (VECTOR_BYTES < 64 or job.channels % LANES == 0 or job.blocks >= ALIGNED_BLOCKS or job.down.taps * job.across.extent * job.across.x <= TWICE_BYTES)
     )
-
-
-cdef bint stays_while_walked(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether a block of channels of an image, or of a phase of one, stays in AMD's first-level cache while it is walked."""
-    cdef Py_ssize_t pixels = divide_up(job.down.extent, job.down.dilation) * divide_up(job.across.extent, job.across.dilation)
-    cdef Py_ssize_t ways = ROOMY_WAYS if problem.roomy else HALVING_WAYS
-    return pixels * LINE_BYTES <= WALKED_BYTES and pixels * lowest_bit(job.across.dilation) <= problem.sets * ways
-
-
-cdef bint touching_pays(const Rows *job, const Problem *problem) noexcept nogil:
-    """Whether tiles of WIDE_TILE columns walk a block that stays while the next one comes."""
-    cdef const Line *down = &job.down
-    cdef const Line *across = &job.across
-    cdef Py_ssize_t outputs = divide_up(across.outputs, across.phases), computed = divide_up(outputs, WIDE_TILE) * WIDE_TILE
-    if not (problem.roomy or problem.halving) or across.outputs < WIDE_TILE * across.phases or not stays_while_walked(job, problem):
-        return False
-    # A whole image comes to a smaller cache out of the second-level one.
-    if problem.halving:
-        return job.wide and (down.phases * down.step > 1 or down.extent * down.x + down.outputs * down.y <= SHARED_BYTES)
-    # Where tiles of 4 columns would do, by steps of 2 and of the phases of dilated filters some columns are computed twice.
-    return job.wide or (5 * computed <= 7 * outputs if across.step > 1 else across.phases > 1 and 7 * computed <= 9 * outputs)
-
-
-cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:
-    """Columns of tiles that share a row of outputs evenly, where a walk of them is faster than tiles of 4 and 7 columns, if a block stays or not; else 0."""
-    cdef const Line *across = &job.across
-    cdef Py_ssize_t places = divide_up(across.outputs, WIDE_TILE), columns = divide_up(across.outputs, places)
-    cdef bint odd_ones = columns == 3 or columns == 5 or columns == 6, alone = across.x == LINE_BYTES, pays
-    if across.phases > 1 or job.down.phases > 1 or columns < 3:
-        return 0
-    pays = places == 1 and odd_ones
-    if not pays and problem.halving and problem.distance < IN_MEMORY and (problem.sets > FEW_SETS or stays_while_walked(job, problem)):
-        if across.step == 2 and (VECTOR_BYTES == 64 or across.taps == 5):
-            if across.taps == 5:
-                pays = odd_ones
-            elif problem.element == FLOAT32:
-                pays = across.x % LINE_BYTES == 0 and across.y % LINE_BYTES == 0
-            else:
-                pays = places * columns < divide_up(across.outputs, NARROW_TILE) * NARROW_TILE
-            pays = pays and (across.outputs <= EVEN_OUTPUTS or alone)
-        elif across.step == 1 and (VECTOR_BYTES == 64 or across.outputs <= EVEN_HALVED):
-            # By sevens a block that stays is better touched ahead, wherever it begins in lines.
-            pays = alone or (places * columns <= across.outputs + 1 and (
-                odd_ones or (columns == WIDE_TILE and problem.sets >= ALL_SETS and not stays_while_walked(job, problem))))
-    return <int> columns if pays else 0
-
-
-cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
-    """The tile of a whole image, or of a phase of one, whose blocks of channels come one after another, and its columns; NULL: none."""
-    cdef const Line *down = &job.down
-    cdef const Line *across = &job.across
-    if (
-        across.x < LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
-        or job.split or job.line != NULL or problem.element == FLOAT64 or job.image != NULL or job.running != NULL or job.pairs != NULL
-        or (job.ends and job.blocks <= END_BLOCKS and across.outputs >= WIDE_TILE) or job.x_vectors > 1 or job.y_vectors > 1
-        or divide_up(across.outputs, across.phases) > WALK_PLACES * WIDE_TILE
-        or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
-    ):
-        return NULL
-    job.walked = columns_walked(job, problem)
-    if job.walked and walking_tiles[problem.element][across.taps][across.step][job.walked] != NULL:
-        return walking_tiles[problem.element][across.taps][across.step][job.walked]
-    job.walked = WIDE_TILE
-    if VECTOR_BYTES < 64 or problem.element != FLOAT32 or across.x < 2 * LINE_BYTES or problem.x_block or problem.y_block:
-        return NULL
-    return touching_tiles[across.step] if across.taps == 3 and touching_pays(job, problem) else NULL
 
 
 cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:

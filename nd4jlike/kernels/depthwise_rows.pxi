@@ -322,29 +322,6 @@ cdef void run_lengthy(
         block += chunk
 
 
-cdef void run_walking(const Rows *job, Tile *tile, const vf32 *blocks, const char *x, char *y, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Output rows begin to end, all of a block of channels, in a phase, before the next block; the last tile of a row computes some outputs again."""
-    cdef const Line *down = &job.down
-    cdef const Line *across = &job.across
-    cdef Py_ssize_t row, phase, outputs, column, position, source
-    cdef Walk walk
-    tile.walk, tile.stored, tile.outside = &walk, <int> job.walked, 0
-    for row in range(begin, min(begin + down.phases, end)):
-        source = row * down.stride - down.pad
-        walk.rows, walk.above = <int> divide_up(end - row, down.phases), <int> divide_up(-source, down.dilation)
-        walk.extent = <int> divide_up(down.extent - source, down.dilation) - walk.above
-        for phase in range(across.phases):
-            outputs, walk.places = divide_up(across.outputs - phase, across.phases), 0
-            while walk.places * job.walked < outputs:
-                column = phase + min(walk.places * job.walked, outputs - job.walked) * across.phases
-                position = column * across.stride - across.pad
-                walk.x[walk.places], walk.y[walk.places] = position * across.x, column * across.y
-                walk.outside[walk.places] = first_bits(max(0, divide_up(-position, across.dilation))) | ~first_bits(
-                    min(divide_up(across.extent - position, across.dilation), TILE_INPUTS))
-                walk.places += 1
-            run_tiles(tile, job.walking, blocks, 0, job.blocks, 1, <int> job.walked, x + source * down.x, y + row * down.y)
-
-
 cdef inline Py_ssize_t stored_lanes(const Rows *job, Py_ssize_t first, Py_ssize_t end) noexcept nogil:
     """Lanes first to end as tiles take them: a mask (simd.h), or how many there are, LANES being all of them, of doubles too."""
     if VECTOR_BYTES == 64 and job.itemsize < 8:
