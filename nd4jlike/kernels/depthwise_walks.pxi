@@ -40,8 +40,8 @@ cdef bint touching_pays(const Rows *job, const Problem *problem) noexcept nogil:
 
 
 cdef inline bint has_ends(const Rows *job) noexcept nogil:
-    """Whether the last 8 channels are computed by themselves, which all of a block before the next would have no tiles for."""
-    return job.ends and job.blocks <= END_BLOCKS and job.across.outputs >= WIDE_TILE
+    """Whether the last 8 channels, for which a walk has no tiles, gain more by themselves than most walks."""
+    return job.ends and job.blocks <= END_BLOCKS and job.across.outputs >= WIDE_TILE and job.across.step == 1
 
 
 cdef int columns_walked(const Rows *job, const Problem *problem) noexcept nogil:

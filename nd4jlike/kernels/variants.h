@@ -257,17 +257,17 @@ static const OneTile eight_tiles[4][TILE_STRIDES][2] = {
     EIGHT_TILE(tall_##name##_4, TALL_ROWS(NARROW_TILE), 3, 1, NARROW_TILE, 0, element) \
     EIGHT_TILE(tall_##name##_7, TALL_ROWS(WIDE_TILE), 3, 1, WIDE_TILE, 0, element)
 #define ENDS_OF(taps, stride) [stride] = {{end_##taps##_##stride##_4}, {end_##taps##_##stride##_7}}
-#define TALL_ENDS_OF(name) [3] = {[1] = {{name##_3_1_4, tall_##name##_4}, {name##_3_1_7, tall_##name##_7}}}
-EIGHT_ENDS(end, 5, 1, FLOAT32) EIGHT_ENDS(end, 5, 2, FLOAT32)
+#define TALL_ENDS_OF(name) [1] = {{name##_3_1_4, tall_##name##_4}, {name##_3_1_7, tall_##name##_7}}
+EIGHT_ENDS(end, 3, 2, FLOAT32) EIGHT_ENDS(end, 5, 1, FLOAT32) EIGHT_ENDS(end, 5, 2, FLOAT32)
 TALL_ENDS(end, FLOAT32)
 TALL_ENDS(end_f16, FLOAT16)
 TALL_ENDS(end_bf16, BFLOAT16)
 #endif
 static const OneTile eight_ends[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][2][2] = {
 #if VECTOR_BYTES == 64
-    [FLOAT32] = {TALL_ENDS_OF(end), [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)}},
-    [FLOAT16] = {TALL_ENDS_OF(end_f16)},
-    [BFLOAT16] = {TALL_ENDS_OF(end_bf16)},
+    [FLOAT32] = {[3] = {TALL_ENDS_OF(end), ENDS_OF(3, 2)}, [5] = {ENDS_OF(5, 1), ENDS_OF(5, 2)}},
+    [FLOAT16] = {[3] = {TALL_ENDS_OF(end_f16)}},
+    [BFLOAT16] = {[3] = {TALL_ENDS_OF(end_bf16)}},
 #endif
 };
 
