@@ -556,13 +556,21 @@ def test_d5_float64_takes_a_float64_bias():
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("size", "stride"), [((14, 14), 1), ((9, 28), 1), ((5, 12), 1), ((15, 15), 2), ((9, 24), 2), ((14, 28), 2), ((10, 22), 3)])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride"),
+    [
+        *(((14, 14), (3, 3), 1), ((9, 28), (3, 3), 1), ((5, 12), (3, 3), 1), ((15, 15), (3, 3), 2), ((9, 24), (3, 3), 2), ((14, 28), (3, 3), 2)),
+        *(((10, 22), (3, 3), 3), ((7, 13), (4, 4), 1)),
+        *(((5, 21), (1, taps), 1) for taps in (3, 4, 5, 7)),
+        *(((21, 6), (taps, 1), 1) for taps in (3, 5, 7)),
+    ],
+)
 @pytest.mark.parametrize("channels", [16, 37, 64])
 @every_isa
-def test_d6_words_move_as_bytes(isa, channels, size, stride, side):
+def test_d6_words_move_as_bytes(isa, channels, size, kernel, stride, side):
     """D6: Where half a vector of 64 bytes takes half of its time, by a move of words, elsewhere by one of bytes. The bits are the same."""
-    x, weights = guarded_array(random((1, *size, channels), "bfloat16"), side), random((3, 3, channels, 1), "bfloat16", 1)
-    padding, got = same(size, (3, 3), (stride, stride), (1, 1)), []
+    x, weights = guarded_array(random((1, *size, channels), "bfloat16"), side), random((*kernel, channels, 1), "bfloat16", 1)
+    padding, got = same(size, kernel, (stride, stride), (1, 1)), []
     for machine in (*MACHINES, HALVING):
         with ways(*machine):
             plan = nd.DepthwiseConv2d(weights, stride=stride, padding=padding, isa=isa)

@@ -70,7 +70,8 @@ cdef extern from "variants.h" nogil:
     const int COLUMN_LINE
     const int SPLIT_LINE
     const int SQUARE
-    const OneTile line_tiles[4][4][8][2]
+    const int LINES_BY_WORDS
+    const OneTile line_tiles[5][4][8][2]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[4][8][8]
     const OneTile beside_tiles[2][2]
@@ -613,8 +614,11 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         problem.element != FLOAT64 and problem.distance >= (IN_MEMORY if pages else CACHE_EDGE)
         and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES))
     job.small = False
-    job.split = splits_pay(job, problem)
-    job.line = line_of_tiles(job, problem.element, problem.distance) if not job.spread else NULL
+    job.split, job.line = splits_pay(job, problem), NULL
+    if not job.spread:
+        # Moves of words, as those of `words` below.
+        job.line = line_of_tiles(
+            job, LINES_BY_WORDS if VECTOR_BYTES == 64 and problem.halving and problem.element == BFLOAT16 else problem.element, problem.distance)
     if VECTOR_BYTES > 16:
         job.small = has_small_tiles(job, problem)
         if job.small:

@@ -380,6 +380,8 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 #define COLUMN_OF(taps, element) [taps] = {column_##taps##_##element}
 #define SQUARE_OF(taps, element) [taps] = {square_##taps##_##element, square_##taps##_##element}
 enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
+/* The element type of those of bfloat16 by moves of words. */
+enum { LINES_BY_WORDS = BFLOAT16 + 1 };
 #if VECTOR_BYTES > 16
 LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
 SQUARE_TILE(4, FLOAT32)
@@ -387,10 +389,13 @@ SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
 HALVES_LINES(FLOAT16)
 HALVES_LINES(BFLOAT16)
+#if VECTOR_BYTES == 64
+HALVES_LINES(BRAINS_BY_WORDS)
+#endif
 #define HALVES_OF_LINES(element) \
     {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
 #endif
-static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
+static const OneTile line_tiles[LINES_BY_WORDS + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
     [FLOAT32] = {
         {ROW_OF(2, FLOAT32), ROW_OF(3, FLOAT32), ROW_OF(4, FLOAT32), ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
@@ -399,6 +404,9 @@ static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] 
         {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
     },
     [FLOAT16] = HALVES_OF_LINES(FLOAT16), [BFLOAT16] = HALVES_OF_LINES(BFLOAT16),
+#endif
+#if VECTOR_BYTES == 64
+    [LINES_BY_WORDS] = HALVES_OF_LINES(BRAINS_BY_WORDS),
 #endif
 };
 
