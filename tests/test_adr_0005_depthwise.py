@@ -470,20 +470,25 @@ def test_d15_rows_have_the_same_bits_with_any_others(isa, data_format, channels,
 
 @every_isa
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kernel", [5, 7])
-def test_d1_planes_of_few_columns_stay_within_their_buffers(isa, side, kernel):
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)])
+def test_d1_planes_of_few_columns_stay_within_their_buffers(isa, side, kernel, stride):
     """D1: taps outside the image add nothing."""
-    half = kernel // 2
-    sizes = ((7, 7), (1, 4), (2, 2), (3, 1), (4, 4), (5, 7), (3, 9), (40, 6), (36, 7), (37, 7), (9, 8), (21, 12), (3, 12))
+    half, turned = kernel // 2, 0
+    sizes = {
+        1: ((7, 7), (1, 4), (2, 2), (3, 1), (4, 4), (5, 7), (3, 9), (40, 6), (36, 7), (37, 7), (9, 8), (21, 12), (3, 12), (5, 5), (6, 6), (51, 5), (20, 13)),
+        2: ((7, 7), (8, 8), (5, 8), (9, 7), (3, 7), (31, 8), (12, 12), (11, 11), (2, 12), (21, 11), (10, 9), (9, 10), (6, 13)),
+    }[stride]
     for size, channels in itertools.product(sizes, (16, 33)):
-        steps = {"stride": (1, 1), "padding": ((half, half), (half, half - size[1] // 8))}
+        steps = {"stride": (stride, stride), "padding": ((half, half), (half, half - size[1] // 8))}
         values, weights, bias = random((2, *size, channels), 1), random((kernel, kernel, channels, 1), 2), random((channels,), 3)
         want, bound = (a.transpose(0, 3, 1, 2) for a in depthwise_float(values, weights, bias, **steps))
         out = guarded_array(np.full(want.shape, np.nan, np.float32), side)
-        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", padding=steps["padding"], threads=1 + size[0] % 2)
+        plan = nd.DepthwiseConv2d(weights, bias, isa=isa, data_format="NCHW", stride=stride, padding=steps["padding"], threads=1 + size[0] % 2)
         plan(guarded_array(values.transpose(0, 3, 1, 2), side), out)
         assert "through bands" not in plan.explain()
         assert (abs(out - want) <= bound).all(), (size, channels)
+        turned += "a vector of planes at a time turned into pixels" in plan.explain()
+    assert bool(turned) == isa.startswith("avx512")
 
 
 @every_isa

@@ -210,11 +210,20 @@ cdef inline bint has_halved_strips(const Problem *problem) noexcept nogil:
     )
 
 
+cdef inline bint turning_pays(const Problem *problem) noexcept nogil:
+    """Whether so few columns leave so many lanes of strips idle that products of whole vectors of planes pay for turning them."""
+    cdef Py_ssize_t taps = problem.kernel_width, high = problem.kernel_height, columns = problem.out_width
+    if problem.stride_width == 1:
+        return 5 <= columns <= 6 if high == taps == 3 else min(high, taps) > 3 and columns <= (12 if high == taps == 5 else 2 * taps - 2)
+    return problem.stride_width == problem.stride_height == 2 and high == taps and (
+        columns == 6 if taps == 5 else taps == 3 and columns == 4 and problem.out_height >= 4)
+
+
 cdef bint is_turned(const Problem *problem) noexcept nogil:
-    """Of problems in strips, those of large filters on planes of few columns, dense ones, where that is faster."""
+    """Of problems in strips, those on dense planes of few columns, a vector of which is faster turned; halves where they are widened for strips."""
     return (
-        VECTOR_BYTES == 64 and min(problem.kernel_height, problem.kernel_width) > 3 and problem.stride_width == 1
-        and problem.out_width <= 2 * problem.kernel_width - 2 and problem.channels >= LANES and problem.multiplier == 1
+        VECTOR_BYTES == 64 and problem.channels >= LANES and problem.multiplier == 1 and turning_pays(problem)
+        and (problem.element == FLOAT32 or not has_strips(problem))
         and (problem.x_strides[1] == problem.width or problem.height == 1) and (problem.y_strides[1] == problem.out_width or problem.out_height == 1)
         and 4 <= problem.height * problem.width <= TURNED_PIXELS and problem.out_height * problem.out_width <= TURNED_PIXELS
     )
