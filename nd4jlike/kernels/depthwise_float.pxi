@@ -671,7 +671,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.halves = job.narrows and small_tiles[job.across.taps][job.across.step][INSIDE] != NULL
     job.image = NULL
     if (
-        problem.element != FLOAT64 and not (job.fetches or job.spread or job.swapped or job.general or job.pixel)
+        problem.element != FLOAT64 and not (job.fetches or job.spread or job.general or job.pixel)
         and is_image(&job.down) and is_image(&job.across) and job.down.taps == job.across.taps and job.down.outputs == job.across.outputs
         and not (problem.roomy and problem.sets <= 2 and job.across.taps == 3 and job.across.outputs == WIDE_TILE)
     ):

@@ -433,7 +433,8 @@ cdef void run_image(
         if job.walking != NULL:
             run_walking(job, &tile, blocks, x, y, begin, end)
             return
-    if job.image != NULL and end - begin == down.outputs and not waits_for_itself(tile.period, x, y):
+    # Up to 3 rows are all computed before any is stored.
+    if job.image != NULL and end - begin == down.outputs and (down.outputs <= 3 or not waits_for_itself(tile.period, x, y)):
         x -= down.pad * down.x + across.pad * across.x
         while block < job.blocks:
             run_tiles(

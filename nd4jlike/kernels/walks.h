@@ -30,6 +30,8 @@
 
 /* By element type, taps, rows and columns. */
 #if VECTOR_BYTES > 16
+IMAGE_TILE(image_1_1, 1, 1, 1, FLOAT32)
+IMAGE_TILE(image_3_2, 3, 2, 2, FLOAT32)
 IMAGE_TILE(image_3_3, 3, 3, 3, FLOAT32)
 IMAGE_TILE(image_3_5, 3, 5, 2, FLOAT32)
 IMAGE_TILE(image_5_3, 5, 3, 3, FLOAT32)
@@ -43,6 +45,8 @@ IMAGE_TILE(image_5_7, 5, 7, 2, FLOAT32)
 #endif
 #if VECTOR_BYTES == 64
 #define IMAGES_OF_HALVES(name, element) \
+    IMAGE_TILE(image_1_1_##name, 1, 1, 1, element) \
+    IMAGE_TILE(image_3_2_##name, 3, 2, 2, element) \
     IMAGE_TILE(image_3_3_##name, 3, 3, 3, element) \
     IMAGE_TILE(image_3_5_##name, 3, 5, 2, element) \
     IMAGE_TILE(image_5_5_##name, 5, 5, 2, element)
@@ -53,16 +57,18 @@ IMAGE_TILE(image_3_7_bf16, 3, 7, 2, BRAINS_BY_WORDS)
 static const OneTile image_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_TAPS] = {
 #if VECTOR_BYTES == 32
     [FLOAT32] = {
-        [3] = {[3] = image_3_3, [5] = image_3_5, [6] = image_3_6},
+        [1] = {[1] = image_1_1},
+        [3] = {[2] = image_3_2, image_3_3, [5] = image_3_5, [6] = image_3_6},
         [5] = {[3] = image_5_3, [5] = image_5_5},
     },
 #elif VECTOR_BYTES == 64
     [FLOAT32] = {
-        [3] = {[3] = image_3_3, [5] = image_3_5, [7] = image_3_7},
+        [1] = {[1] = image_1_1},
+        [3] = {[2] = image_3_2, image_3_3, [5] = image_3_5, [7] = image_3_7},
         [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
     },
-    [FLOAT16] = {[3] = {[3] = image_3_3_f16, [5] = image_3_5_f16}, [5] = {[5] = image_5_5_f16}},
-    [BFLOAT16] = {[3] = {[3] = image_3_3_bf16, [5] = image_3_5_bf16, [7] = image_3_7_bf16}, [5] = {[5] = image_5_5_bf16}},
+    [FLOAT16] = {[1] = {[1] = image_1_1_f16}, [3] = {[2] = image_3_2_f16, image_3_3_f16, [5] = image_3_5_f16}, [5] = {[5] = image_5_5_f16}},
+    [BFLOAT16] = {[1] = {[1] = image_1_1_bf16}, [3] = {[2] = image_3_2_bf16, image_3_3_bf16, [5] = image_3_5_bf16, [7] = image_3_7_bf16}, [5] = {[5] = image_5_5_bf16}},
 #endif
 };
 
