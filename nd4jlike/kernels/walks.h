@@ -43,16 +43,22 @@ IMAGE_TILE(image_3_6, 3, 6, 2, FLOAT32)
 IMAGE_TILE(image_3_7, 3, 7, 2, FLOAT32)
 IMAGE_TILE(image_5_7, 5, 7, 2, FLOAT32)
 #endif
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES > 16
 #define IMAGES_OF_HALVES(name, element) \
     IMAGE_TILE(image_1_1_##name, 1, 1, 1, element) \
     IMAGE_TILE(image_3_2_##name, 3, 2, 2, element) \
     IMAGE_TILE(image_3_3_##name, 3, 3, 3, element) \
-    IMAGE_TILE(image_3_5_##name, 3, 5, 2, element) \
-    IMAGE_TILE(image_5_5_##name, 5, 5, 2, element)
+    IMAGE_TILE(image_3_5_##name, 3, 5, 2, element)
+#endif
+#if VECTOR_BYTES == 64
 IMAGES_OF_HALVES(f16, FLOAT16)
 IMAGES_OF_HALVES(bf16, BRAINS_BY_WORDS)
+IMAGE_TILE(image_5_5_f16, 5, 5, 2, FLOAT16)
+IMAGE_TILE(image_5_5_bf16, 5, 5, 2, BRAINS_BY_WORDS)
 IMAGE_TILE(image_3_7_bf16, 3, 7, 2, BRAINS_BY_WORDS)
+#elif VECTOR_BYTES == 32
+IMAGES_OF_HALVES(f16, FLOAT16)
+IMAGES_OF_HALVES(bf16, BFLOAT16)
 #endif
 static const OneTile image_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_TAPS] = {
 #if VECTOR_BYTES == 32
@@ -61,6 +67,8 @@ static const OneTile image_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_TAPS] = {
         [3] = {[2] = image_3_2, image_3_3, [5] = image_3_5, [6] = image_3_6},
         [5] = {[3] = image_5_3, [5] = image_5_5},
     },
+    [FLOAT16] = {[1] = {[1] = image_1_1_f16}, [3] = {[2] = image_3_2_f16, image_3_3_f16, [5] = image_3_5_f16}},
+    [BFLOAT16] = {[1] = {[1] = image_1_1_bf16}, [3] = {[2] = image_3_2_bf16, image_3_3_bf16, [5] = image_3_5_bf16}},
 #elif VECTOR_BYTES == 64
     [FLOAT32] = {
         [1] = {[1] = image_1_1},
@@ -127,7 +135,15 @@ WALKING_TILE(walking_5_1_6, 5, 1, 6, 0, FLOAT32)
 WALKING_TILE(walking_5_2_5, 5, 2, 5, 0, FLOAT32)
 WALKING_TILE(walking_5_2_6, 5, 2, 6, 0, FLOAT32)
 #endif
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES == 32
+#define WALKING_HALVES(name, element) \
+    WALKING_TILE(walking_3_1_5_##name, 3, 1, 5, 0, element) \
+    WALKING_TILE(walking_3_1_6_##name, 3, 1, 6, 0, element) \
+    WALKING_TILE(walking_3_2_5_##name, 3, 2, 5, 0, element)
+WALKING_HALVES(f16, FLOAT16)
+WALKING_HALVES(bf16, BFLOAT16)
+#define WALKS_OF_HALVES(name) {[3] = {[1] = {[5] = walking_3_1_5_##name, walking_3_1_6_##name}, [2] = {[5] = walking_3_2_5_##name}}}
+#elif VECTOR_BYTES == 64
 #define WALKING_HALVES(name, element) \
     WALKING_TILE(walking_3_1_5_##name, 3, 1, 5, 0, element) \
     WALKING_TILE(walking_3_1_6_##name, 3, 1, 6, 0, element) \
@@ -155,7 +171,7 @@ static const OneTile walking_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][WIDE_T
         [5] = {[1] = {[5] = walking_5_1_5, walking_5_1_6}, [2] = {[5] = walking_5_2_5, walking_5_2_6}},
     },
 #endif
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES > 16
     [FLOAT16] = WALKS_OF_HALVES(f16), [BFLOAT16] = WALKS_OF_HALVES(bf16),
 #endif
 };
