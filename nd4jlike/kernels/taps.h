@@ -381,6 +381,13 @@ WORD int tap_across(const int column, const int output, const int columns, const
     return column - output * stride;
 }
 
+/* Whether the rows of a tall tile are stored as soon as each is complete: what narrows them overlaps with products then. */
+#if VECTOR_BYTES == 64
+#define STORES_EARLY(rows, columns, element) (element == BRAINS_BY_WORDS && rows == TALL_ROWS(columns))
+#else
+#define STORES_EARLY(rows, columns, element) 0
+#endif
+
 /* The same of a tile of `rows` rows and a filter of `high` rows of taps, of whose inputs as many are outside as a centred filter reaches at most, `above` and
  * `below`: no loops, each weight loaded once. */
 WORD void whole_tile(
@@ -397,31 +404,38 @@ WORD void whole_tile(
     const Steps steps = steps_of(tile->x_column);
     const int last = beside ? columns * taps - 1 : twice ? columns + 2 * taps - 3 : (columns - 1) * stride + taps - 1;
     const int down_step = beside || twice ? 1 : stride, reach = (rows - 1) * down_step + high;
+    const int early = STORES_EARLY(rows, columns, element);
     x += spread ? how[SPREAD_SOURCE][0] * ITEM_BYTES(element) : 0;
 #pragma GCC unroll 32
     for (int output = 0; output < rows * columns; output++)
         sums[output] = block[0];
 #pragma GCC unroll 16
     for (int row = 0; row < reach; row++, x += tile->x_row) {
-        if ((row < high / 2 && row < above) || (row >= reach - high / 2 && row >= reach - below))
-            continue;
-        const char *from = x;
+        if (!((row < high / 2 && row < above) || (row >= reach - high / 2 && row >= reach - below))) {
+            const char *from = x;
 #pragma GCC unroll 32
-        for (int column = 0; column <= last; column++) {
-            const char *cell = beside ? from + column / columns * steps.one + column % columns * tile->x_output : step_to(&from, steps, column);
-            if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, edge, last)) && (outside >> column & 1))
-                continue;
-            vf32 value = load_cell(cell, index, sources, spread, element);
-            if (touching)
-                __builtin_prefetch(cell + VECTOR_BYTES, 0, 3);
+            for (int column = 0; column <= last; column++) {
+                const char *cell = beside ? from + column / columns * steps.one + column % columns * tile->x_output : step_to(&from, steps, column);
+                if ((beside ? where != INSIDE && column / columns != taps / 2 : may_be_outside(where, column, edge, last)) && (outside >> column & 1))
+                    continue;
+                vf32 value = load_cell(cell, index, sources, spread, element);
+                if (touching)
+                    __builtin_prefetch(cell + VECTOR_BYTES, 0, 3);
 #pragma GCC unroll 32
-            for (int output = 0; output < rows * columns; output++) {
-                const int down = row - output / columns * down_step, across = tap_across(column, output % columns, columns, stride);
-                if (down >= 0 && down < high && across >= 0 && across < taps)
-                    sums[output] += value * block[1 + down * taps + across];
+                for (int output = 0; output < rows * columns; output++) {
+                    const int down = row - output / columns * down_step, across = tap_across(column, output % columns, columns, stride);
+                    if (down >= 0 && down < high && across >= 0 && across < taps)
+                        sums[output] += value * block[1 + down * taps + across];
+                }
             }
         }
+        if (early && row >= high - 1) {
+            store_outputs(y, sums + (row - high + 1) * columns, tile, lanes, 1, 1, columns, where, element);
+            y += tile->y_row;
+        }
     }
+    if (early)
+        return;
     if (!joint) {
         store_outputs(y, sums, tile, lanes, rows, rows, columns, where, element);
         return;

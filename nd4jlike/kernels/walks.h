@@ -76,7 +76,11 @@ static const OneTile image_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_TAPS] = {
         [5] = {[3] = image_5_3, [5] = image_5_5, [7] = image_5_7},
     },
     [FLOAT16] = {[1] = {[1] = image_1_1_f16}, [3] = {[2] = image_3_2_f16, image_3_3_f16, [5] = image_3_5_f16}, [5] = {[5] = image_5_5_f16}},
-    [BFLOAT16] = {[1] = {[1] = image_1_1_bf16}, [3] = {[2] = image_3_2_bf16, image_3_3_bf16, [5] = image_3_5_bf16, [7] = image_3_7_bf16}, [5] = {[5] = image_5_5_bf16}},
+    [BFLOAT16] = {
+        [1] = {[1] = image_1_1_bf16},
+        [3] = {[2] = image_3_2_bf16, image_3_3_bf16, [5] = image_3_5_bf16, [7] = image_3_7_bf16},
+        [5] = {[5] = image_5_5_bf16},
+    },
 #endif
 };
 
@@ -170,8 +174,6 @@ static const OneTile walking_tiles[BFLOAT16 + 1][TILE_TAPS][TILE_STRIDES][WIDE_T
         [3] = {[1] = {[5] = walking_3_1_5, walking_3_1_6, walking_3_1_7}, [2] = {[3] = walking_3_2_3, walking_3_2_4, walking_3_2_5, walking_3_2_6, walking_3_2_7}},
         [5] = {[1] = {[5] = walking_5_1_5, walking_5_1_6}, [2] = {[5] = walking_5_2_5, walking_5_2_6}},
     },
-#endif
-#if VECTOR_BYTES > 16
     [FLOAT16] = WALKS_OF_HALVES(f16), [BFLOAT16] = WALKS_OF_HALVES(bf16),
 #endif
 };
