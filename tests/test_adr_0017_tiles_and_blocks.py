@@ -175,9 +175,9 @@ def test_d18_which_images(isa, dtype, kernel, sides):
             assert np.asarray(plan(values)).tobytes() == np.ascontiguousarray(np.asarray(steps(wider))[:, :, :size]).tobytes()
 
 
-def assert_halves_are_rounded(values, weights, bias, side, channels, **options):
-    """Halves give the bits of float32, rounded, beside guard pages, and where what lies between pixels is no number; return the plan."""
-    plan = nd.DepthwiseConv2d(weights, bias, **options)
+def assert_halves_are_rounded(values, weights, bias, side, **options):
+    """Halves give the bits of float32, rounded, beside guard pages, and where what lies between pixels is no number; return what explains the first call."""
+    channels, plan = values.shape[3], nd.DepthwiseConv2d(weights, bias, **options)
     want = np.asarray(nd.DepthwiseConv2d(weights.astype(np.float32), bias, **options)(values.astype(np.float32))).astype(values.dtype)
     x = nd.NdArray(plan.input_descriptor(values.shape))
     x.fill_padding(math.nan)
@@ -200,11 +200,11 @@ def assert_halves_are_rounded(values, weights, bias, side, channels, **options):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize(("kernel", "size"), [(3, 1), (3, 2), (3, 3), (3, 5), (3, 7), (5, 1), (5, 5)])
 def test_d18_images_of_halves(isa, side, dtype, kernel, size):
-    """D18: of float16 and bfloat16 (..) 3 or 5 of each by 3x3, 5 by 5x5, and of bfloat16 7 by 3x3."""
+    """D18: of float16 and bfloat16 2, 3 or 5 of each by 3x3 (..) 5 by 5x5, and of bfloat16 7 by 3x3; (..) an image of one pixel by any filter."""
     for channels, batch, threads in ((16, 2, 1), (17, 1, 1), (24, 3, 1), (48, 2, 1), (130, 1, 1), (528, 1, 2)):
         values, weights = (random(shape, i).astype(dtype) for i, shape in enumerate(((batch, size, size, channels), (kernel, kernel, channels, 1))))
         bias = random(channels, 3)
-        assert_halves_are_rounded(values, weights, bias, side, channels, threads=threads, activation="relu6", isa=isa)
+        assert_halves_are_rounded(values, weights, bias, side, threads=threads, activation="relu6", isa=isa)
 
 
 @every_isa
@@ -1396,9 +1396,10 @@ def test_d17_the_last_8_channels(isa, dtype, kernel, width, channels, columns):
             x = nd.NdArray(plan.input_descriptor(values.shape))
             x[...] = values
             got.add(plan(x).tobytes())
-        if LANES.get(isa, 16) == 16:
+        # Rows of one tile are walked on any machine; where there are no last 8 channels, those of 14 and 12 may be in sevens.
+        if LANES.get(isa, 16) == 16 and (machine == HALVING or width == columns):
             said = re.search("tiles of 2 rows and (.) columns, all of one block before the next", plan.explain())
-            assert int(said[1] if said else 0) == (columns if machine == HALVING or width == columns else 7 if machine == (12, True) and said else 0)
+            assert int(said[1] if said else 0) == columns
     assert len(got) == 1
 
 
@@ -1423,9 +1424,8 @@ def test_d17_tiles_of_halves_that_share_a_row_evenly(isa, side, dtype, size, ker
     values, weights, bias = random((2, *size, channels), 1).astype(dtype), random((kernel, kernel, channels, 1), 2).astype(dtype), random(channels, 3)
     for machine, distance, threads in product((*MACHINES, HALVING), (0, 3), (1, 2)):
         with ways(*machine, distance):
-            text = assert_halves_are_rounded(
-                values, weights, bias, side, channels, stride=stride, padding=padding, activation="relu6", threads=threads, isa=isa
-            )
+            options = {"stride": stride, "padding": padding, "activation": "relu6", "threads": threads, "isa": isa}
+            text = assert_halves_are_rounded(values, weights, bias, side, **options)
         said = re.search("tiles of 2 rows and (.) columns, all of one block before the next", text)
         columns, lanes = anywhere or (halving if machine == HALVING and distance == 0 else 0), LANES.get(isa, 16)
         if lanes == 8 and (kernel != 3 or columns not in ((5, 6) if stride == 1 else (5,)) or not (anywhere or (stride == 1 and size[1] <= 18))):
