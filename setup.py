@@ -3,9 +3,12 @@
 import os
 import sysconfig
 import zipfile
+from functools import partial
 
 try:
-    from zopfli import ZipFile
+    import zopfli
+
+    ZipFile = partial(zopfli.ZipFile, block_splitting_max=0)  # as many blocks as pay
 except ImportError:
     from zipfile import ZipFile
 from Cython.Build import cythonize

@@ -615,7 +615,7 @@ cdef const char *kernel_float(const Problem *problem) noexcept nogil:
             if rows.lengthy:
                 return b"in place, 2 rows of 8 outputs at a time"
         if rows.columns == GENERAL_TILE:
-            return b"in place, tiles of 1 row and 6 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
+            return b"in place, tiles of 1 row and 4 to 7 columns" if rows.single else b"in place, tiles of 2 rows and 6 columns"
         if VECTOR_BYTES > 16:
             if rows.walking != NULL:
                 return walked_names[rows.walked]

@@ -66,12 +66,12 @@ cdef extern from "variants.h" nogil:
     int TALL_ROWS(int columns)
     const OneTile pixel_tiles[4][8][13]
     const int RESIDENT_TAPS
-    const int ROW_LINE
     const int COLUMN_LINE
     const int SPLIT_LINE
     const int SQUARE
     const int LINES_BY_WORDS
-    const OneTile line_tiles[5][4][8][2]
+    const OneTile line_tiles[5][3][8][2]
+    const OneTile row_tiles[4][8][8]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[4][8][8]
     const OneTile beside_tiles[2][2]
@@ -229,8 +229,11 @@ cdef struct Rows:
     Py_ssize_t walked
     # Rows of outputs in pairs, by fewer products (winograd.h); tall tiles of bfloat16, or whole ones by steps of 2, that move words; NULL: none.
     OneTile pairs, words
-    # Whole tiles of filters of one row or column, or that the table lacks; NULL: none.
+    # Whole tiles of filters of one column, or that the table lacks, or of one row where they are split; of one row, by columns; NULL: none.
     const OneTile *line
+    const OneTile *one_row
+    # Whether those have the widths that fit a row, no row or column of outputs being without inputs but as a centred filter's are.
+    bint fits
     int columns
     const OneTile *tiles
     # Blocks that come before the next tile; what all tiles have in common.
@@ -305,20 +308,29 @@ cdef inline const OneTile *square_of_tiles(const Rows *job, int element) noexcep
 
 
 cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) noexcept nogil:
-    """Whole tiles of a filter of one row or column, or of one that the table lacks; NULL: none. Three products for each input from beyond the
-    second-level cache leave it to other tiles."""
+    """Whole tiles of a filter of one column, of one that the table lacks, or, in memory, of one row where tiles are split; NULL: none. Three products for each
+    input from beyond the second-level cache leave a column to other tiles."""
     cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
-    cdef int kind
     if job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
         return NULL
     if min(job.down.taps, job.across.taps) > 1:
         return square_of_tiles(job, element)
-    if job.split and job.down.taps == 1 and line_tiles[element][SPLIT_LINE][taps][INSIDE] != NULL:
-        return &line_tiles[element][SPLIT_LINE][taps][0]
-    kind = COLUMN_LINE if job.across.taps == 1 else ROW_LINE
-    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[element][kind][taps][INSIDE] == NULL:
+    if job.down.taps == 1:
+        return &line_tiles[element][SPLIT_LINE][taps][0] if job.split and line_tiles[element][SPLIT_LINE][taps][INSIDE] != NULL else NULL
+    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[element][COLUMN_LINE][taps][INSIDE] == NULL:
         return NULL
-    return &line_tiles[element][kind][taps][0]
+    return &line_tiles[element][COLUMN_LINE][taps][0]
+
+
+cdef const OneTile *row_of_tiles(const Rows *job, const Problem *problem) noexcept nogil:
+    """Tiles of one row of a filter of one row; NULL: none. In memory three products for each input leave it to tiles that read longer runs."""
+    cdef Py_ssize_t taps = job.across.taps
+    if (
+        job.down.taps > 1 or job.down.step * job.across.step > 1 or taps >= TILE_TAPS or row_tiles[problem.element][taps][GENERAL_TILE] == NULL
+        or (problem.distance == IN_MEMORY and taps <= 3 and job.across.x >= SPLIT_BYTES)
+    ):
+        return NULL
+    return &row_tiles[problem.element][taps][0]
 
 
 cdef inline Py_ssize_t lowest_bit(Py_ssize_t number) noexcept nogil:
@@ -552,7 +564,8 @@ cdef bint splits_pay(const Rows *job, const Problem *problem) noexcept nogil:
     ):
         return False
     return (
-        problem.distance >= BEYOND_SECOND_LEVEL and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
+        problem.distance >= (IN_MEMORY if job.down.taps == 1 else BEYOND_SECOND_LEVEL)
+        and job.across.x >= run and divide(job.across.outputs, job.across.phases) >= LARGE
         and not (job.spread or job.swapped or job.general or problem.element == FLOAT64 or job.fetches)
     )
 
@@ -586,8 +599,7 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
     if VECTOR_BYTES > 16 and products == 1 and problem.halving and problem.distance == IN_MEMORY and problem.stride_height == problem.stride_width == 1:
         return True
-    return VECTOR_BYTES > 16 and far and 1 < products and (
-        2 * products <= 3 * moved or (VECTOR_BYTES == 64 and job.down.taps == 1 and products <= 3 and job.across.x >= LONG_BYTES))
+    return VECTOR_BYTES > 16 and far and 1 < products and 2 * products <= 3 * moved
 
 
 cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:
@@ -614,19 +626,21 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         problem.element != FLOAT64 and problem.distance >= (IN_MEMORY if pages else CACHE_EDGE)
         and job.across.x >= (CROWDED_BYTES if job.across.taps <= 3 else 2 * CROWDED_BYTES))
     job.small = False
-    job.split, job.line = splits_pay(job, problem), NULL
-    if not job.spread:
-        # Moves of words, as those of `words` below.
-        job.line = line_of_tiles(
-            job, LINES_BY_WORDS if VECTOR_BYTES == 64 and problem.halving and problem.element == BFLOAT16 else problem.element, problem.distance)
+    job.split, job.line, job.one_row = splits_pay(job, problem), NULL, NULL
     if VECTOR_BYTES > 16:
+        if not job.spread:
+            # Moves of words, as those of `words` below.
+            job.line = line_of_tiles(
+                job, LINES_BY_WORDS if VECTOR_BYTES == 64 and problem.halving and problem.element == BFLOAT16 else problem.element, problem.distance)
+            if job.line == NULL:
+                job.one_row = row_of_tiles(job, problem)
         job.small = has_small_tiles(job, problem)
         if job.small:
             job.split, job.line = False, &small_tiles[3][2][0]
     if job.split and job.line != &line_tiles[problem.element][SPLIT_LINE][job.across.taps][0]:
         job.split = tiles_table[problem.element][job.across.taps][job.across.step][False][SPLIT_TALL_TILE] != NULL and is_square(job, NARROW_TILE)
     job.wide = (
-        not (job.spread or job.swapped or job.general or crowded or job.split or job.line != NULL)
+        not (job.spread or job.swapped or job.general or crowded or job.split or job.line != NULL or job.one_row != NULL)
         and wide_pays(&job.across) and not narrow_pays(&job.across, problem)
         and tiles_table[problem.element][job.across.taps][job.across.step][True][EDGES] != NULL
     )
@@ -641,15 +655,17 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
         and not (problem.dilation_width == 1 and (job.across.x >= ALONE_PIXEL_BYTES if problem.roomy else 0 < problem.sets <= 2)))
     if job.pixel:
         # Places are one column then, which no other tile is; outputs side by side follow each other, however far apart their taps are.
-        job.wide, job.split, job.line = False, False, NULL
+        job.wide, job.split, job.line, job.one_row = False, False, NULL, NULL
         job.across.phases = 1
         if not job.resident:
             job.down.phases = 1
     job.lengthy = not job.pixel and is_long(job, problem)
     if job.lengthy:
-        job.line = NULL
+        job.line = job.one_row = NULL
         job.fetches = problem.distance >= BEYOND_SECOND_LEVEL
-    job.single = job.pixel or (job.line != NULL and job.down.taps == 1 and not job.split)
+    job.fits = (
+        job.one_row != NULL and job.one_row[WIDE_TILE] != NULL and not job.fetches and is_centred(&job.down) and is_centred(&job.across))
+    job.single = job.pixel or job.one_row != NULL
     if job.pixel:
         job.columns, job.tiles = 1, &pixel_tiles[problem.element][job.across.taps][0]
     elif job.general or job.single:

@@ -41,7 +41,7 @@ cdef struct Place:
     Py_ssize_t x, y
     Py_ssize_t count
     unsigned long long outside
-    int stored
+    int stored, columns
     # For one row or two; for two, and for a tall tile's, where `whole_rows`.
     OneTile some, whole, tall
     # Of the last 8 channels.
@@ -68,23 +68,39 @@ cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t 
         place.less_x, place.less_y, place.less_outside = (column * across.stride - across.pad) * across.x, column * across.y, less.outside
 
 
+cdef Py_ssize_t fit_columns(const Rows *job, Py_ssize_t outputs, Py_ssize_t rest, Py_ssize_t *most) noexcept nogil:
+    """Columns of the next tile, `rest` of a row's outputs having none yet, and how many such tiles may follow. Those that fit rows have 7 and 6, after as few of
+    4 as let them: 9 are fewer tiles of 7 and 4."""
+    cdef Py_ssize_t parts = divide_up(rest, WIDE_TILE), wide = rest - GENERAL_TILE * parts
+    most[0] = rest
+    if not job.fits or outputs < NARROW_TILE:
+        return job.columns
+    if wide == 0:
+        return GENERAL_TILE
+    most[0] = max(1, wide)
+    return WIDE_TILE if wide > 0 or rest == WIDE_TILE + SPLIT_TILE else NARROW_TILE
+
+
 cdef Py_ssize_t find_places(
     const Rows *job, Tile *tile, Place *places, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *phase, Py_ssize_t *done,
 ) noexcept nogil:
     """The next places of a row of outputs first to last, at most PLACES; `phase` and `done`, 0 at first, tell how far they reach."""
     cdef const Line *across = &job.across
-    cdef Py_ssize_t found = 0, outputs, columns, column, position, reach, begin, end
+    cdef Py_ssize_t found = 0, outputs, width, most, columns, column, position, reach, begin, end
     cdef int where
     while phase[0] < min(across.phases, last - first) and found < PLACES:
         outputs = divide_up(last - first - phase[0], across.phases)
         # The last tile computes some outputs again, which is cheaper than a narrower one but for the narrowest.
         places.less = NULL
-        columns = SPLIT_TILE if job.halves and SPLIT_TILE <= outputs < (job.columns if job.down.outputs >= MANY_ROWS else SPLIT_TILE + 1) else job.columns
+        width, most = job.columns, outputs
+        if VECTOR_BYTES > 16:
+            width = fit_columns(job, outputs, outputs - done[0], &most)
+        columns = SPLIT_TILE if job.halves and SPLIT_TILE <= outputs < (width if job.down.outputs >= MANY_ROWS else SPLIT_TILE + 1) else width
         if done[0] + columns > outputs:
             if job.narrows and done[0] and outputs - done[0] <= SPLIT_TILE:
                 find_less(job, tile, places, first + phase[0] + (outputs - SPLIT_TILE) * across.phases)
             done[0] = max(0, outputs - columns)
-        if columns < job.columns:
+        if columns < width:
             find_less(job, tile, places, first + phase[0] + done[0] * across.phases)
         column = first + phase[0] + done[0] * across.phases
         position = column * across.stride - across.pad
@@ -93,8 +109,8 @@ cdef Py_ssize_t find_places(
         reach = (tile.stored - 1) * across.step + across.taps
         begin = min(reach, divide_up(-position, across.dilation))
         end = max(begin, min(reach, divide_up(across.extent - position, across.dilation)))
-        tile.outside = (first_bits(begin) | ~first_bits(end)) & first_bits((job.columns - 1) * across.step + across.taps)
-        where = where_of(tile, job.columns)
+        tile.outside = (first_bits(begin) | ~first_bits(end)) & first_bits((width - 1) * across.step + across.taps)
+        where = where_of(tile, <int> width)
         places.x, places.y = position * across.x, column * across.y
         places.outside, places.stored, places.count = tile.outside, tile.stored, 1
         if job.pixel and begin < end:
@@ -106,13 +122,15 @@ cdef Py_ssize_t find_places(
         elif where == INSIDE:
             # Of the outputs from here on that reach beyond nothing.
             end = divide_up(across.extent - (across.taps - 1) * across.dilation - position, across.stride * across.phases)
-            places.count = min(outputs - done[0], end) // job.columns
+            places.count = min(most, min(outputs - done[0], end) // width)
         places.some = job.tiles[where + (SPREAD if job.spread else 0)]
         places.whole = places.tall = places.end = places.tall_end = NULL
         if where < ANYWHERE and job.split and job.line != NULL:
             places.tall = job.line[where]
         elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
+        elif where < ANYWHERE and job.one_row != NULL:
+            places.whole = job.one_row[width]
         elif where < ANYWHERE and job.down.taps == across.taps and job.down.step == across.step:
             places.whole = job.eights[0] if job.eights != NULL else job.tiles[SPREAD_WHOLE if job.spread else WHOLE_TILE + where]
             if job.pairs != NULL:
@@ -123,8 +141,9 @@ cdef Py_ssize_t find_places(
                 places.tall = job.words if job.words != NULL else job.tiles[(SPLIT_TALL_TILE if job.split else TALL_TILE) + where]
             elif job.words != NULL and across.step > 1:
                 places.whole = job.words
-            if job.ends and columns == job.columns and (across.taps > 3 or job.blocks <= END_BLOCKS):
+            if job.ends and columns == width and (across.taps > 3 or job.blocks <= END_BLOCKS):
                 places.end, places.tall_end = job.end_tiles[0], job.end_tiles[1] if not job.split else NULL
+        places.columns = <int> width
         done[0] += places.count * columns
         # All outputs of a place in one call, where a few channels are less work than one.
         if job.pixel and (VECTOR_BYTES == 32 or job.blocks < ALIGNED_BLOCKS):
@@ -503,7 +522,7 @@ cdef void run_image(
                                 x_row + places[i].less_x, y_row + places[i].less_y,
                             )
                             continue
-                        parts = job.columns // SPLIT_TILE if job.split and rows > 2 else 1
+                        parts = places[i].columns // SPLIT_TILE if job.split and rows > 2 else 1
                         if VECTOR_BYTES > 16:
                             if whole and job.line == &small_tiles[3][2][0] and places[i].whole != NULL:
                                 parts = job.columns // SPLIT_TILE
@@ -513,7 +532,7 @@ cdef void run_image(
                         elif whole and places[i].whole != NULL:
                             one, tile.eight = places[i].whole, places[i].end
                         run_tiles(
-                            &tile, one, blocks, block, min(block + chunk, job.blocks), places[i].count * parts, job.columns // parts,
+                            &tile, one, blocks, block, min(block + chunk, job.blocks), places[i].count * parts, places[i].columns // parts,
                             x_row + places[i].x, y_row + places[i].y,
                         )
                     row += rows * down.phases

@@ -75,7 +75,7 @@ cdef OneTile walking_pays(Rows *job, const Problem *problem) noexcept nogil:
     cdef const Line *across = &job.across
     if (
         across.x < LINE_BYTES or job.fetches or job.spread or job.swapped or job.general or job.pixel
-        or job.split or job.line != NULL or problem.element == FLOAT64 or job.image != NULL or job.running != NULL or job.pairs != NULL
+        or job.split or job.line != NULL or job.one_row != NULL or problem.element == FLOAT64 or job.image != NULL or job.running != NULL or job.pairs != NULL
         or job.x_vectors > 1 or job.y_vectors > 1 or divide_up(across.outputs, across.phases) > WALK_PLACES * WIDE_TILE
         or down.taps != across.taps or down.step != across.step or not (is_centred(down) and is_centred(across))
     ):

@@ -369,44 +369,73 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 #endif
 };
 
-/* Whole tiles at step 1 of filters that have none above: of one row, a row of outputs at a time; of one column; square ones; and of one row where tiles are split. By
- * that, taps, and place. */
-#define ROW_TILE(taps, element) TILE_OF(row_##taps##_##element, 1, 1, 0, taps, 1, GENERAL_TILE, EDGES, element)
+/* Whole tiles at step 1 of filters that have none above: of one column; square ones; and of one row where tiles are split. By that, taps, and place. */
 #define COLUMN_TILE(taps, element) TILE_OF(column_##taps##_##element, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
-#define LINE_TILES(taps, element) ROW_TILE(taps, element) COLUMN_TILE(taps, element)
 #define SQUARE_TILE(taps, element) TILE_OF(square_##taps##_##element, 2, taps, 0, taps, 1, GENERAL_TILE, EDGES, element)
 #define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
-#define ROW_OF(taps, element) [taps] = {row_##taps##_##element, row_##taps##_##element}
 #define COLUMN_OF(taps, element) [taps] = {column_##taps##_##element}
 #define SQUARE_OF(taps, element) [taps] = {square_##taps##_##element, square_##taps##_##element}
-enum { ROW_LINE, COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
+enum { COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
 /* The element type of those of bfloat16 by moves of words. */
 enum { LINES_BY_WORDS = BFLOAT16 + 1 };
 #if VECTOR_BYTES > 16
-LINE_TILES(2, FLOAT32) LINE_TILES(3, FLOAT32) LINE_TILES(4, FLOAT32) LINE_TILES(5, FLOAT32) LINE_TILES(7, FLOAT32)
+COLUMN_TILE(2, FLOAT32) COLUMN_TILE(3, FLOAT32) COLUMN_TILE(4, FLOAT32) COLUMN_TILE(5, FLOAT32) COLUMN_TILE(7, FLOAT32)
 SQUARE_TILE(4, FLOAT32)
-SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
-#define HALVES_LINES(element) ROW_TILE(3, element) ROW_TILE(4, element) LINE_TILES(5, element) LINE_TILES(7, element) SQUARE_TILE(4, element)
+#define HALVES_LINES(element) COLUMN_TILE(5, element) COLUMN_TILE(7, element) SQUARE_TILE(4, element)
 HALVES_LINES(FLOAT16)
 HALVES_LINES(BFLOAT16)
 #if VECTOR_BYTES == 64
 HALVES_LINES(BRAINS_BY_WORDS)
+SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #endif
-#define HALVES_OF_LINES(element) \
-    {{ROW_OF(3, element), ROW_OF(4, element), ROW_OF(5, element), ROW_OF(7, element)}, {COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
+#define HALVES_OF_LINES(element) {{COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
 #endif
 static const OneTile line_tiles[LINES_BY_WORDS + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES > 16
     [FLOAT32] = {
-        {ROW_OF(2, FLOAT32), ROW_OF(3, FLOAT32), ROW_OF(4, FLOAT32), ROW_OF(5, FLOAT32), ROW_OF(7, FLOAT32)},
         {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
         {SQUARE_OF(4, FLOAT32)},
+#if VECTOR_BYTES == 64
         {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
+#endif
     },
     [FLOAT16] = HALVES_OF_LINES(FLOAT16), [BFLOAT16] = HALVES_OF_LINES(BFLOAT16),
 #endif
 #if VECTOR_BYTES == 64
     [LINES_BY_WORDS] = HALVES_OF_LINES(BRAINS_BY_WORDS),
+#endif
+};
+
+/* Of filters of one row those of one row of outputs: by taps and columns, of which some fit almost any row. Halves have them where they take few instructions, of
+ * bfloat16 moves of words. */
+#define ROW_TILE(name, taps, columns, element) TILE_OF(name, 1, 1, 0, taps, 1, columns, EDGES, element)
+#define ROW_TILES(taps, name, element) \
+    ROW_TILE(row_##taps##_4_##name, taps, 4, element) ROW_TILE(row_##taps##_6_##name, taps, 6, element) ROW_TILE(row_##taps##_7_##name, taps, 7, element)
+#define ROWS_OF_TILES(name, element) ROW_TILES(3, name, element) ROW_TILES(4, name, element) ROW_TILES(5, name, element) ROW_TILES(7, name, element)
+#define ROW_NAMES(taps, name) [taps] = {[NARROW_TILE] = row_##taps##_4_##name, [GENERAL_TILE] = row_##taps##_6_##name, row_##taps##_7_##name}
+#define ROWS_OF_NAMES(name) {ROW_NAMES(3, name), ROW_NAMES(4, name), ROW_NAMES(5, name), ROW_NAMES(7, name)}
+#if VECTOR_BYTES > 16
+ROWS_OF_TILES(f32, FLOAT32)
+#endif
+#if VECTOR_BYTES == 64
+ROWS_OF_TILES(f16, FLOAT16)
+ROWS_OF_TILES(bf16, BRAINS_BY_WORDS)
+#elif VECTOR_BYTES == 32
+#define HALVES_ROWS(name, element) \
+    ROW_TILE(row_3_##name, 3, 6, element) ROW_TILE(row_4_##name, 4, 6, element) ROW_TILE(row_5_##name, 5, 6, element) ROW_TILE(row_7_##name, 7, 6, element)
+#define HALVES_NAMES(name) \
+    {[3] = {[GENERAL_TILE] = row_3_##name}, {[GENERAL_TILE] = row_4_##name}, {[GENERAL_TILE] = row_5_##name}, [7] = {[GENERAL_TILE] = row_7_##name}}
+HALVES_ROWS(f16, FLOAT16)
+HALVES_ROWS(bf16, BFLOAT16)
+#endif
+static const OneTile row_tiles[BFLOAT16 + 1][TILE_TAPS][WIDE_TILE + 1] = {
+#if VECTOR_BYTES > 16
+    [FLOAT32] = ROWS_OF_NAMES(f32),
+#endif
+#if VECTOR_BYTES == 64
+    [FLOAT16] = ROWS_OF_NAMES(f16), [BFLOAT16] = ROWS_OF_NAMES(bf16),
+#elif VECTOR_BYTES == 32
+    [FLOAT16] = HALVES_NAMES(f16), [BFLOAT16] = HALVES_NAMES(bf16),
 #endif
 };
 
