@@ -69,8 +69,8 @@ cdef void find_less(const Rows *job, const Tile *tile, Place *place, Py_ssize_t 
 
 
 cdef Py_ssize_t fit_columns(const Rows *job, Py_ssize_t outputs, Py_ssize_t rest, Py_ssize_t *most) noexcept nogil:
-    """Columns of the next tile, `rest` of a row's outputs having none yet, and how many such tiles may follow. Those that fit rows have 7 and 6, after as few of
-    4 as let them: 9 are fewer tiles of 7 and 4."""
+    """Columns of the next tile, `rest` of a row's outputs having none yet, and how many such tiles may follow. Those that fit rows have 7
+    and 6, after as few of 4 as let them: 9 are fewer tiles of 7 and 4."""
     cdef Py_ssize_t parts = divide_up(rest, WIDE_TILE), wide = rest - GENERAL_TILE * parts
     most[0] = rest
     if not job.fits or outputs < NARROW_TILE:
