@@ -8,7 +8,7 @@ from functools import partial
 try:
     import zopfli
 
-    ZipFile = partial(zopfli.ZipFile, block_splitting_max=0)  # as many blocks as pay
+    ZipFile = partial(zopfli.ZipFile, block_splitting_max=0, iterations=40)  # as many blocks as pay
 except ImportError:
     from zipfile import ZipFile
 from Cython.Build import cythonize

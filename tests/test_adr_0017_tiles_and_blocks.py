@@ -226,7 +226,7 @@ def test_d1_filters_of_one_row_or_column(isa, side, channels):
             want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
             assert (abs(out - want) <= bound).all(), (kernel, size, dilation, padding)
             if "reach the image" not in plan.explain() and "output by output" not in plan.explain():
-                assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright and taps > 2)
+                assert ("tiles of 1 row" in plan.explain()) == (isa != "baseline" and not upright)
 
 
 @every_isa
@@ -244,6 +244,27 @@ def test_d1_rows_that_tiles_fit(isa, side, taps):
             plan(guarded_array(values, side), out)
             want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
             assert (abs(out - want) <= bound).all(), (columns, dilation, above)
+        for dtype in (np.float16, ml_dtypes.bfloat16):
+            assert_halves_are_rounded(values.astype(dtype), weights.astype(dtype), bias, side, activation="relu6", isa=isa)
+
+
+@every_isa
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("taps", [3, 4, 5, 7])
+def test_d1_columns_by_four_rows(isa, side, taps):
+    """D1: any height: filters of one column have tiles of 4 rows with vectors of 64 bytes, of 2 elsewhere; the last three rows are four."""
+    for rows in range(1, 17):
+        values, weights, bias = random((1, rows, 6, 40), rows), random((taps, 1, 40, 1), 2), random(40, 3)
+        for dilation, beside in product((1, 2), (0, 1)):
+            steps = steps_of((rows, 6), (taps, 1), (1, 1), (dilation, 1))
+            steps["padding"] = (steps["padding"][0], (beside, 2 * beside))  # of columns of outputs without inputs
+            plan = nd.DepthwiseConv2d(weights, bias, dilation=(dilation, 1), padding=steps["padding"], activation="relu6", isa=isa, threads=1 + beside)
+            out = guarded_array(np.full((1, rows, 6 + 3 * beside, 40), np.nan, np.float32), side)
+            plan(guarded_array(values, side), out)
+            want, bound = depthwise_float(values, weights, bias, (0, 6), **steps)
+            assert (abs(out - want) <= bound).all(), (rows, dilation, beside)
+            if rows >= taps and not beside and dilation == 1:
+                assert ("tiles of 4 rows and 4 columns" in plan.explain()) == isa.startswith("avx512"), plan.explain()
         for dtype in (np.float16, ml_dtypes.bfloat16):
             assert_halves_are_rounded(values.astype(dtype), weights.astype(dtype), bias, side, activation="relu6", isa=isa)
 

@@ -69,8 +69,7 @@ cdef extern from "variants.h" nogil:
     const int COLUMN_LINE
     const int SPLIT_LINE
     const int SQUARE
-    const int LINES_BY_WORDS
-    const OneTile line_tiles[5][3][8][2]
+    const OneTile line_tiles[4][3][8][2]
     const OneTile row_tiles[4][8][8]
     const OneTile tiles_table[4][8][3][2][13]
     const OneTile image_tiles[4][8][8]
@@ -208,6 +207,8 @@ cdef struct Rows:
     # Whether whole tiles may be tall, and are split; whether tiles fetch what the next ones add; whether a part of the channels of all tiles comes before the
     # next part.
     bint tall, split, fetches, parted
+    # Whether those are the tall ones of a filter of one column.
+    bint upright
     # Of a whole image; NULL: none.
     OneTile image
     # Whether tiles touch what the next block of channels reads, in streams that prefetchers do not follow.
@@ -307,17 +308,20 @@ cdef inline const OneTile *square_of_tiles(const Rows *job, int element) noexcep
     return &line_tiles[element][SQUARE][taps][0]
 
 
-cdef const OneTile *line_of_tiles(const Rows *job, int element, int distance) noexcept nogil:
+cdef const OneTile *line_of_tiles(const Rows *job, const Problem *problem) noexcept nogil:
     """Whole tiles of a filter of one column, of one that the table lacks, or, in memory, of one row where tiles are split; NULL: none. Three products for each
-    input from beyond the second-level cache leave a column to other tiles."""
+    input that is fetched, and, by tiles of 2 rows, of any from beyond the second-level cache, leave a column to other tiles."""
     cdef Py_ssize_t taps = max(job.down.taps, job.across.taps)
+    cdef int element = problem.element
     if job.down.step * job.across.step > 1 or taps >= TILE_TAPS:
         return NULL
     if min(job.down.taps, job.across.taps) > 1:
         return square_of_tiles(job, element)
     if job.down.taps == 1:
         return &line_tiles[element][SPLIT_LINE][taps][0] if job.split and line_tiles[element][SPLIT_LINE][taps][INSIDE] != NULL else NULL
-    if (taps <= 3 and distance >= BEYOND_SECOND_LEVEL) or line_tiles[element][COLUMN_LINE][taps][INSIDE] == NULL:
+    if line_tiles[element][COLUMN_LINE][taps][INSIDE] == NULL or (
+        taps <= 3 and (job.fetches if VECTOR_BYTES == 64 else problem.distance >= BEYOND_SECOND_LEVEL)
+    ):
         return NULL
     return &line_tiles[element][COLUMN_LINE][taps][0]
 
@@ -629,9 +633,7 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     job.split, job.line, job.one_row = splits_pay(job, problem), NULL, NULL
     if VECTOR_BYTES > 16:
         if not job.spread:
-            # Moves of words, as those of `words` below.
-            job.line = line_of_tiles(
-                job, LINES_BY_WORDS if VECTOR_BYTES == 64 and problem.halving and problem.element == BFLOAT16 else problem.element, problem.distance)
+            job.line = line_of_tiles(job, problem)
             if job.line == NULL:
                 job.one_row = row_of_tiles(job, problem)
         job.small = has_small_tiles(job, problem)
@@ -674,7 +676,8 @@ cdef void choose_tiles(Rows *job, const Problem *problem) noexcept nogil:
     else:
         job.columns = WIDE_TILE if job.wide else NARROW_TILE
         job.tiles = &tiles_table[problem.element][job.across.taps][job.across.step][job.wide][0]
-    job.tall = job.split or (job.eights != NULL and job.eights[1] != NULL and is_square(job, job.columns)) or (
+    job.upright = VECTOR_BYTES == 64 and job.line != NULL and job.across.taps == 1
+    job.tall = job.split or job.upright or (job.eights != NULL and job.eights[1] != NULL and is_square(job, job.columns)) or (
         not (crowded and 2 * job.across.x >= 3 * CROWDED_BYTES) and not (job.fetches or job.spread) and job.tiles[TALL_TILE] != NULL
         and is_square(job, job.columns)
     )

@@ -127,6 +127,8 @@ cdef Py_ssize_t find_places(
         places.whole = places.tall = places.end = places.tall_end = NULL
         if where < ANYWHERE and job.split and job.line != NULL:
             places.tall = job.line[where]
+        elif where < ANYWHERE and job.upright:
+            places.tall = job.line[where]
         elif where < ANYWHERE and job.line != NULL:
             places.whole = job.line[where]
         elif where < ANYWHERE and job.one_row != NULL:
@@ -485,6 +487,9 @@ cdef void run_image(
                 while row < end:
                     # Fewer columns than a tile's have whole ones of two rows alone: one of them is computed again.
                     if places[0].stored == SPLIT_TILE and places[0].less != NULL and row - down.phases >= begin and row + down.phases >= end:
+                        row -= down.phases
+                    # Nor have filters of one column: the last three rows are four.
+                    if job.upright and row - down.phases >= begin and divide_up(end - row, down.phases) == 3:
                         row -= down.phases
                     # Two and two rather than three and one.
                     rows = TALL_ROWS(job.columns)

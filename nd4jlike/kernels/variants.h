@@ -369,71 +369,68 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 #endif
 };
 
-/* Whole tiles at step 1 of filters that have none above: of one column; square ones; and of one row where tiles are split. By that, taps, and place. */
-#define COLUMN_TILE(taps, element) TILE_OF(column_##taps##_##element, 2, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
-#define SQUARE_TILE(taps, element) TILE_OF(square_##taps##_##element, 2, taps, 0, taps, 1, GENERAL_TILE, EDGES, element)
+/* Whole tiles at step 1 of filters that have none above: of one column, tall where registers hold them; square ones; and of one row where tiles are split. By that,
+ * taps, and place. Of bfloat16 they move words where they can. */
+#define BRAINS_OF_LINES (VECTOR_BYTES == 64 ? BRAINS_BY_WORDS : BFLOAT16)
+#define UPRIGHT_ROWS (VECTOR_BYTES == 64 ? TALL_ROWS(NARROW_TILE) : 2)
+#define COLUMN_TILE(taps, name, element) TILE_OF(column_##taps##_##name, UPRIGHT_ROWS, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
+#define SQUARE_TILE(name, element) TILE_OF(square_4_##name, 2, 4, 0, 4, 1, GENERAL_TILE, EDGES, element)
 #define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
-#define COLUMN_OF(taps, element) [taps] = {column_##taps##_##element}
-#define SQUARE_OF(taps, element) [taps] = {square_##taps##_##element, square_##taps##_##element}
+#define COLUMN_OF(taps, name) [taps] = {column_##taps##_##name}
+#define SQUARE_OF(name) {[4] = {square_4_##name, square_4_##name}}
 enum { COLUMN_LINE, SQUARE, SPLIT_LINE, LINE_KINDS };
-/* The element type of those of bfloat16 by moves of words. */
-enum { LINES_BY_WORDS = BFLOAT16 + 1 };
 #if VECTOR_BYTES > 16
-COLUMN_TILE(2, FLOAT32) COLUMN_TILE(3, FLOAT32) COLUMN_TILE(4, FLOAT32) COLUMN_TILE(5, FLOAT32) COLUMN_TILE(7, FLOAT32)
-SQUARE_TILE(4, FLOAT32)
-#define HALVES_LINES(element) COLUMN_TILE(5, element) COLUMN_TILE(7, element) SQUARE_TILE(4, element)
-HALVES_LINES(FLOAT16)
-HALVES_LINES(BFLOAT16)
+#define HALVES_LINES(name, element) COLUMN_TILE(5, name, element) COLUMN_TILE(7, name, element) SQUARE_TILE(name, element)
+HALVES_LINES(f32, FLOAT32)
+HALVES_LINES(f16, FLOAT16)
+HALVES_LINES(bf16, BRAINS_OF_LINES)
+#define SHORT_COLUMNS(name, element) COLUMN_TILE(3, name, element) COLUMN_TILE(4, name, element)
+SHORT_COLUMNS(f32, FLOAT32)
+#endif
 #if VECTOR_BYTES == 64
-HALVES_LINES(BRAINS_BY_WORDS)
+SHORT_COLUMNS(f16, FLOAT16)
+SHORT_COLUMNS(bf16, BRAINS_OF_LINES)
 SPLIT_LINE_TILE(3) SPLIT_LINE_TILE(5)
 #endif
-#define HALVES_OF_LINES(element) {{COLUMN_OF(5, element), COLUMN_OF(7, element)}, {SQUARE_OF(4, element)}}
-#endif
-static const OneTile line_tiles[LINES_BY_WORDS + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
-#if VECTOR_BYTES > 16
-    [FLOAT32] = {
-        {COLUMN_OF(2, FLOAT32), COLUMN_OF(3, FLOAT32), COLUMN_OF(4, FLOAT32), COLUMN_OF(5, FLOAT32), COLUMN_OF(7, FLOAT32)},
-        {SQUARE_OF(4, FLOAT32)},
+#define COLUMNS_OF(name) COLUMN_OF(3, name), COLUMN_OF(4, name), COLUMN_OF(5, name), COLUMN_OF(7, name)
+static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] = {
 #if VECTOR_BYTES == 64
-        {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}},
-#endif
-    },
-    [FLOAT16] = HALVES_OF_LINES(FLOAT16), [BFLOAT16] = HALVES_OF_LINES(BFLOAT16),
-#endif
-#if VECTOR_BYTES == 64
-    [LINES_BY_WORDS] = HALVES_OF_LINES(BRAINS_BY_WORDS),
+    [FLOAT32] = {{COLUMNS_OF(f32)}, SQUARE_OF(f32), {[3] = {split_line_3, split_line_3}, [5] = {split_line_5, split_line_5}}},
+    [FLOAT16] = {{COLUMNS_OF(f16)}, SQUARE_OF(f16)}, [BFLOAT16] = {{COLUMNS_OF(bf16)}, SQUARE_OF(bf16)},
+#elif VECTOR_BYTES == 32
+    [FLOAT32] = {{COLUMNS_OF(f32)}, SQUARE_OF(f32)},
+    [FLOAT16] = {{COLUMN_OF(5, f16), COLUMN_OF(7, f16)}, SQUARE_OF(f16)}, [BFLOAT16] = {{COLUMN_OF(5, bf16), COLUMN_OF(7, bf16)}, SQUARE_OF(bf16)},
 #endif
 };
 
-/* Of filters of one row those of one row of outputs: by taps and columns, of which some fit almost any row. Halves have them where they take few instructions, of
- * bfloat16 moves of words. */
+/* Of filters of one row those of one row of outputs: by taps and columns, of which some fit almost any row. Halves have all where they take few instructions. */
 #define ROW_TILE(name, taps, columns, element) TILE_OF(name, 1, 1, 0, taps, 1, columns, EDGES, element)
 #define ROW_TILES(taps, name, element) \
     ROW_TILE(row_##taps##_4_##name, taps, 4, element) ROW_TILE(row_##taps##_6_##name, taps, 6, element) ROW_TILE(row_##taps##_7_##name, taps, 7, element)
 #define ROWS_OF_TILES(name, element) ROW_TILES(3, name, element) ROW_TILES(4, name, element) ROW_TILES(5, name, element) ROW_TILES(7, name, element)
 #define ROW_NAMES(taps, name) [taps] = {[NARROW_TILE] = row_##taps##_4_##name, [GENERAL_TILE] = row_##taps##_6_##name, row_##taps##_7_##name}
-#define ROWS_OF_NAMES(name) {ROW_NAMES(3, name), ROW_NAMES(4, name), ROW_NAMES(5, name), ROW_NAMES(7, name)}
+#define ROWS_OF_NAMES(name) ROW_NAMES(3, name), ROW_NAMES(4, name), ROW_NAMES(5, name), ROW_NAMES(7, name)
 #if VECTOR_BYTES > 16
+ROW_TILE(row_2_f32, 2, 6, FLOAT32)
 ROWS_OF_TILES(f32, FLOAT32)
 #endif
 #if VECTOR_BYTES == 64
 ROWS_OF_TILES(f16, FLOAT16)
-ROWS_OF_TILES(bf16, BRAINS_BY_WORDS)
+ROWS_OF_TILES(bf16, BRAINS_OF_LINES)
 #elif VECTOR_BYTES == 32
 #define HALVES_ROWS(name, element) \
     ROW_TILE(row_3_##name, 3, 6, element) ROW_TILE(row_4_##name, 4, 6, element) ROW_TILE(row_5_##name, 5, 6, element) ROW_TILE(row_7_##name, 7, 6, element)
 #define HALVES_NAMES(name) \
     {[3] = {[GENERAL_TILE] = row_3_##name}, {[GENERAL_TILE] = row_4_##name}, {[GENERAL_TILE] = row_5_##name}, [7] = {[GENERAL_TILE] = row_7_##name}}
 HALVES_ROWS(f16, FLOAT16)
-HALVES_ROWS(bf16, BFLOAT16)
+HALVES_ROWS(bf16, BRAINS_OF_LINES)
 #endif
 static const OneTile row_tiles[BFLOAT16 + 1][TILE_TAPS][WIDE_TILE + 1] = {
 #if VECTOR_BYTES > 16
-    [FLOAT32] = ROWS_OF_NAMES(f32),
+    [FLOAT32] = {[2] = {[GENERAL_TILE] = row_2_f32}, ROWS_OF_NAMES(f32)},
 #endif
 #if VECTOR_BYTES == 64
-    [FLOAT16] = ROWS_OF_NAMES(f16), [BFLOAT16] = ROWS_OF_NAMES(bf16),
+    [FLOAT16] = {ROWS_OF_NAMES(f16)}, [BFLOAT16] = {ROWS_OF_NAMES(bf16)},
 #elif VECTOR_BYTES == 32
     [FLOAT16] = HALVES_NAMES(f16), [BFLOAT16] = HALVES_NAMES(bf16),
 #endif
