@@ -964,11 +964,13 @@ def test_d7_few_vectors_where_stores_across_lines_cost_little(isa, kernel, strid
     (5, 1, 528, "float32", True, False), (7, 1, 528, "float32", True, False), (3, 1, 256, "float32", True, True), (3, 1, 128, "float32", True, False),
     (3, 2, 144, "float32", True, True), (5, 2, 144, "float32", True, True), (9, 1, 144, "float32", True, True), (3, 1, 144, "float16", False, False),
     (3, 1, 256, "float16", False, False), (3, 2, 256, "float16", True, True), (5, 1, 512, "bfloat16", True, True),
-    (3, 1, 144, "float64", True, True)])  # fmt: skip
+    (3, 1, 144, "float64", True, True), ((1, 5), 1, 64, "float32", True, False), ((7, 1), 1, 112, "float32", True, False),
+    ((1, 11), 1, 112, "float32", True, False), ((1, 3), 1, 128, "float32", True, True), ((3, 1), 2, 128, "float32", True, True)])  # fmt: skip
 def test_d7_where_half_a_vector_takes_half_of_its_time(isa, kernel, dilation, channels, dtype, alike, apart):
     """D7: On D12's machines (..) they begin there only if both addresses say the same (..); those of halves begin with the channels."""
     dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-    values, weights = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, 20, channels), (kernel, kernel, channels, 1))))
+    size = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    values, weights = (random(shape, i).astype(dtype) for i, shape in enumerate(((1, 5, 20, channels), (*size, channels, 1))))
     lanes = 8 if dtype == np.float64 else 16
     with ways(*HALVING):
         plan = nd.DepthwiseConv2d(weights, dilation=dilation, isa=isa)

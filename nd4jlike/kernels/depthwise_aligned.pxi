@@ -44,6 +44,11 @@ cdef inline bint is_plain_square(const Rows *job) noexcept nogil:
     return not job.lengthy and 1 < job.down.taps == job.across.taps and max(job.down.step * job.down.phases, job.across.step * job.across.phases) == 1
 
 
+cdef inline bint is_plain_line(const Rows *job) noexcept nogil:
+    """Filters of one row or column without a step: of few vectors one more is much beside what it saves."""
+    return min(job.down.taps, job.across.taps) == 1 and max(job.down.taps, job.across.taps) > 1 and max(job.down.step, job.across.step) == 1
+
+
 cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     """Whose vectors should begin on boundaries: where all pixels agree on them, and a block more is little beside all (ADR 0017, D7)."""
     cdef Py_ssize_t pitches = 0
@@ -61,8 +66,8 @@ cdef int rows_align(const Rows *job, const Problem *problem) noexcept nogil:
     if problem.halving and not 0 < problem.sets <= ALIGNED_SETS * lowest_bit(job.across.dilation):
         if problem.element != FLOAT32 and problem.element != FLOAT64:
             return ALIGNS_NONE
-        if problem.element == FLOAT32 and is_plain_square(job):
-            if job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
+        if problem.element == FLOAT32 and (is_plain_square(job) or (is_plain_line(job) and job.channels < ALIGNED_BLOCKS * job.lanes)):
+            if not is_plain_line(job) and job.down.taps * job.across.taps > ALIGNED_PRODUCTS and job.channels < ALIGNED_MANY * job.lanes:
                 return ALIGNS_NONE
             return ALIGNS_INPUT + ALIGNS_BOTH + ALIGNS_SAME
     if job.across.step == 1:
