@@ -67,6 +67,7 @@ cdef extern from "variants.h" nogil:
     const OneTile pixel_tiles[4][8][13]
     const int RESIDENT_TAPS
     const int COLUMN_LINE
+    const int UPRIGHT_ROWS
     const int SPLIT_LINE
     const int SQUARE
     const OneTile line_tiles[4][3][8][2]
@@ -319,7 +320,7 @@ cdef const OneTile *line_of_tiles(const Rows *job, const Problem *problem) noexc
         return square_of_tiles(job, element)
     if job.down.taps == 1:
         return &line_tiles[element][SPLIT_LINE][taps][0] if job.split and line_tiles[element][SPLIT_LINE][taps][INSIDE] != NULL else NULL
-    if line_tiles[element][COLUMN_LINE][taps][INSIDE] == NULL or (
+    if line_tiles[element][COLUMN_LINE][taps][INSIDE] == NULL or divide(job.down.outputs, job.down.phases) < UPRIGHT_ROWS or (
         taps <= 3 and (job.fetches if VECTOR_BYTES == 64 else problem.distance >= BEYOND_SECOND_LEVEL)
     ):
         return NULL

@@ -372,7 +372,7 @@ static const OneTile pixel_tiles[BFLOAT16 + 1][TILE_TAPS][VARIANTS] = {
 /* Whole tiles at step 1 of filters that have none above: of one column, tall where registers hold them; square ones; and of one row where tiles are split. By that,
  * taps, and place. Of bfloat16 they move words where they can. */
 #define BRAINS_OF_LINES (VECTOR_BYTES == 64 ? BRAINS_BY_WORDS : BFLOAT16)
-#define UPRIGHT_ROWS (VECTOR_BYTES == 64 ? TALL_ROWS(NARROW_TILE) : 2)
+enum { UPRIGHT_ROWS = VECTOR_BYTES == 64 ? TALL_ROWS(NARROW_TILE) : 2 };
 #define COLUMN_TILE(taps, name, element) TILE_OF(column_##taps##_##name, UPRIGHT_ROWS, taps, 0, 1, 1, NARROW_TILE, INSIDE, element)
 #define SQUARE_TILE(name, element) TILE_OF(square_4_##name, 2, 4, 0, 4, 1, GENERAL_TILE, EDGES, element)
 #define SPLIT_LINE_TILE(taps) TILE_OF(split_line_##taps, TALL_ROWS(NARROW_TILE), 1, 0, taps, 1, SPLIT_TILE, EDGES, FLOAT32)
