@@ -338,12 +338,33 @@ def test_d13_filters_that_share_little(isa, side):
 def test_d13_filters_that_share_little_far_away(isa):
     """D13: with vectors of 32 bytes and more also beyond the second-level cache, if they multiply an input at most 1.5 times, and not once alone (1x1)."""
     kernels = [((1, 3), (1, 2)), ((3, 1), (2, 1)), ((2, 3), (2, 2)), ((3, 3), (2, 2)), ((1, 1), (1, 1)), ((5, 5), (3, 3)), ((1, 2), (1, 1))]
-    for kernel, step in kernels:
-        values, weights = random((1, 9, 3 + SECOND_LEVEL // (8 * 9 * 80), 80), 1), random((*kernel, 80, 1), 2)
-        plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa, threads=2)
+    for (kernel, step), machine in product(kernels, (*MACHINES, HALVING)):
+        values, weights = random((1, 9, 20, 80), 1), random((*kernel, 80, 1), 2)
         steps = steps_of(values.shape[1:3], kernel, step, (1, 1))
-        assert_close(plan(values), values, weights, None, **steps)
-        assert one_by_one(plan, kernel, isa) == by_outputs(kernel, step, isa, far=True, pixel=320), (kernel, step)
+        with ways(*machine, 1):
+            plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa, threads=2)
+            assert_close(plan(values), values, weights, None, **steps)
+        others = kernel == (5, 5) or machine != HALVING
+        assert one_by_one(plan, kernel, isa) == (others and by_outputs(kernel, step, isa, far=True, pixel=320)), (kernel, step, machine)
+
+
+@every_isa
+@pytest.mark.parametrize(("kernel", "step"), [((1, 3), (1, 2)), ((3, 1), (2, 1)), ((2, 3), (2, 2))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_d13_what_shares_little_where_half_a_vector_takes_half_of_its_time(isa, kernel, step, dtype):
+    """D13: on D12's machines only pixels that share one or two sets (D10), and, from memory, filters of one column and halves."""
+    for channels, distance in product((64, 512, 1024), range(4)):
+        values, weights = random((1, 9, 20, channels), 1).astype(dtype), random((*kernel, channels, 1), 2).astype(dtype)
+        with ways(*HALVING, distance):
+            plan = nd.DepthwiseConv2d(weights, stride=step, isa=isa)
+            out = np.asarray(plan(values))
+        want = np.asarray(nd.DepthwiseConv2d(weights.astype(np.float32), stride=step, isa="baseline")(values.astype(np.float32)))
+        assert abs(out.astype(np.float64) - want).max() <= (1e-5 if dtype == np.float32 else 2e-3) * abs(want).max()
+        shared = channels * np.dtype(dtype).itemsize >= 2048
+        little = distance > 0 and (shared or (distance == 3 and (kernel[1] == 1 or dtype == np.float16)))
+        # Pixels of one set are computed in scratch by filters of several rows and columns (D10).
+        if isa != "baseline" and not (channels == 1024 and dtype == np.float32 and min(kernel) > 1):
+            assert ("output by output" in plan.explain()) == little, (channels, distance, plan.explain())
 
 
 @every_isa
@@ -576,6 +597,18 @@ def test_d16_which_filters_are_long(isa):
         long = isa.startswith("avx512") and is_long(taps, outputs, rows)
         assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 3, outputs, 32), np.float32))) == long, (rows, taps, outputs)
         found.add(long)
+    # A row alone, and rows of pixels that share two sets.
+    for taps, outputs in product((11, 15, 21, 31), (28, 32, 40, 56, 64, 80, 88)):
+        for machine in (*MACHINES, HALVING):
+            with ways(*machine):
+                plan = nd.DepthwiseConv2d(random((1, taps, 32, 1)), padding="same", isa=isa)
+                long = isa.startswith("avx512") and is_long(taps, outputs, 1) and (machine != HALVING or 5 * (taps - 1) >= 2 * outputs)
+                assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 1, outputs, 32), np.float32))) == long, (taps, outputs)
+    for machine, outputs in product((*MACHINES, HALVING), (14, 16, 32)):
+        with ways(*machine):
+            plan = nd.DepthwiseConv2d(random((1, 13, 512, 1)), padding="same", isa=isa)
+            long = isa.startswith("avx512") and is_long(13, outputs, 1) and (outputs <= 16 or machine != HALVING)
+            assert ("2 rows of 8 outputs" in plan.explain(np.zeros((1, 3, outputs, 512), np.float32))) == long, (machine, outputs)
     # Filters of one column, steps, multipliers and blocks have others.
     for shape, steps in (((21, 1, 32, 1), {}), ((2, 13, 32, 1), {"stride": (1, 2)}), ((2, 13, 16, 2), {}), ((2, 13, 32, 1), {"padding": ((0, 0), (13, 0))})):
         plan = nd.DepthwiseConv2d(random(shape), **{"padding": "same", **steps}, isa=isa)

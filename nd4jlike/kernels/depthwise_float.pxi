@@ -510,6 +510,10 @@ cdef bint is_long(const Rows *job, const Problem *problem) noexcept nogil:
         return False
     if GENERAL_TILE - 1 + taps > TILE_INPUTS:
         return True
+    if problem.halving and job.down.taps == 1:
+        # A row alone has none beside it; rows of pixels that share sets have no room for what their outputs share.
+        if 5 * edges < 2 * outputs if job.down.outputs == 1 else 0 < problem.sets <= 2 and across.extent > HALVING_WAYS * problem.sets:
+            return False
     return (
         taps >= LONG_TAPS and (10 * edges >= 3 * outputs or (8 * edges >= outputs and taps >= (MANY_IN_ROW if job.down.taps == 1 else MANY_TAPS)))
         and 10 * LONG_TILE * divide_up(outputs, LONG_TILE) <= 11 * GENERAL_TILE * divide_up(outputs, GENERAL_TILE)
@@ -604,7 +608,9 @@ cdef bint shares_few(const Rows *job, const Problem *problem) noexcept nogil:
         return 5 * products <= (12 if VECTOR_BYTES == 64 and not far else 15) * moved
     if VECTOR_BYTES > 16 and products == 1 and problem.halving and problem.distance == IN_MEMORY and problem.stride_height == problem.stride_width == 1:
         return True
-    return VECTOR_BYTES > 16 and far and 1 < products and 2 * products <= 3 * moved
+    # On D12's machines pixels that share sets, and, from memory, columns and halves.
+    return VECTOR_BYTES > 16 and far and 1 < products and 2 * products <= 3 * moved and (
+        not problem.halving or 0 < problem.sets <= 2 or (problem.distance == IN_MEMORY and (job.across.taps == 1 or problem.element != FLOAT32)))
 
 
 cdef bint pixels_pay(const Rows *job, const Problem *problem) noexcept nogil:

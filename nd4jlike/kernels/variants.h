@@ -403,36 +403,34 @@ static const OneTile line_tiles[BFLOAT16 + 1][LINE_KINDS][TILE_TAPS][EDGES + 1] 
 #endif
 };
 
-/* Of filters of one row those of one row of outputs: by taps and columns, of which some fit almost any row. Halves have all where they take few instructions. */
-#define ROW_TILE(name, taps, columns, element) TILE_OF(name, 1, 1, 0, taps, 1, columns, EDGES, element)
-#define ROW_TILES(taps, name, element) \
-    ROW_TILE(row_##taps##_4_##name, taps, 4, element) ROW_TILE(row_##taps##_6_##name, taps, 6, element) ROW_TILE(row_##taps##_7_##name, taps, 7, element)
-#define ROWS_OF_TILES(name, element) ROW_TILES(3, name, element) ROW_TILES(4, name, element) ROW_TILES(5, name, element) ROW_TILES(7, name, element)
-#define ROW_NAMES(taps, name) [taps] = {[NARROW_TILE] = row_##taps##_4_##name, [GENERAL_TILE] = row_##taps##_6_##name, row_##taps##_7_##name}
-#define ROWS_OF_NAMES(name) ROW_NAMES(3, name), ROW_NAMES(4, name), ROW_NAMES(5, name), ROW_NAMES(7, name)
+/* Of filters of one row those of one row of outputs: by taps and columns. Some fit almost any row; 2 taps, and 4 and halves where registers are few, have those of 6. */
+#define ROW_TILE(taps, columns, name, element) TILE_OF(row_##taps##_##columns##_##name, 1, 1, 0, taps, 1, columns, EDGES, element)
+#define FITTING_TILES(taps, name, element) ROW_TILE(taps, 4, name, element) ROW_TILE(taps, 6, name, element) ROW_TILE(taps, 7, name, element)
+#define FITTING_NAMES(taps, name) [taps] = {[NARROW_TILE] = row_##taps##_4_##name, [GENERAL_TILE] = row_##taps##_6_##name, row_##taps##_7_##name}
+#define SIX_NAMES(taps, name) [taps] = {[GENERAL_TILE] = row_##taps##_6_##name}
+#define ROWS_OF(kind, name) {kind##_NAMES(3, name), kind##_NAMES(4, name), kind##_NAMES(5, name), kind##_NAMES(7, name)}
 #if VECTOR_BYTES > 16
-ROW_TILE(row_2_f32, 2, 6, FLOAT32)
-ROWS_OF_TILES(f32, FLOAT32)
+ROW_TILE(2, 6, f32, FLOAT32)
+FITTING_TILES(3, f32, FLOAT32) FITTING_TILES(5, f32, FLOAT32) FITTING_TILES(7, f32, FLOAT32)
 #endif
 #if VECTOR_BYTES == 64
-ROWS_OF_TILES(f16, FLOAT16)
-ROWS_OF_TILES(bf16, BRAINS_OF_LINES)
+#define FITTING_ROWS(name, element) FITTING_TILES(3, name, element) FITTING_TILES(4, name, element) FITTING_TILES(5, name, element) FITTING_TILES(7, name, element)
+FITTING_TILES(4, f32, FLOAT32)
+FITTING_ROWS(f16, FLOAT16)
+FITTING_ROWS(bf16, BRAINS_OF_LINES)
 #elif VECTOR_BYTES == 32
-#define HALVES_ROWS(name, element) \
-    ROW_TILE(row_3_##name, 3, 6, element) ROW_TILE(row_4_##name, 4, 6, element) ROW_TILE(row_5_##name, 5, 6, element) ROW_TILE(row_7_##name, 7, 6, element)
-#define HALVES_NAMES(name) \
-    {[3] = {[GENERAL_TILE] = row_3_##name}, {[GENERAL_TILE] = row_4_##name}, {[GENERAL_TILE] = row_5_##name}, [7] = {[GENERAL_TILE] = row_7_##name}}
-HALVES_ROWS(f16, FLOAT16)
-HALVES_ROWS(bf16, BRAINS_OF_LINES)
+#define ROWS_OF_SIX(name, element) ROW_TILE(3, 6, name, element) ROW_TILE(4, 6, name, element) ROW_TILE(5, 6, name, element) ROW_TILE(7, 6, name, element)
+ROW_TILE(4, 6, f32, FLOAT32)
+ROWS_OF_SIX(f16, FLOAT16)
+ROWS_OF_SIX(bf16, BRAINS_OF_LINES)
 #endif
 static const OneTile row_tiles[BFLOAT16 + 1][TILE_TAPS][WIDE_TILE + 1] = {
-#if VECTOR_BYTES > 16
-    [FLOAT32] = {[2] = {[GENERAL_TILE] = row_2_f32}, ROWS_OF_NAMES(f32)},
-#endif
 #if VECTOR_BYTES == 64
-    [FLOAT16] = {ROWS_OF_NAMES(f16)}, [BFLOAT16] = {ROWS_OF_NAMES(bf16)},
+    [FLOAT32] = {SIX_NAMES(2, f32), FITTING_NAMES(3, f32), FITTING_NAMES(4, f32), FITTING_NAMES(5, f32), FITTING_NAMES(7, f32)},
+    [FLOAT16] = ROWS_OF(FITTING, f16), [BFLOAT16] = ROWS_OF(FITTING, bf16),
 #elif VECTOR_BYTES == 32
-    [FLOAT16] = HALVES_NAMES(f16), [BFLOAT16] = HALVES_NAMES(bf16),
+    [FLOAT32] = {SIX_NAMES(2, f32), FITTING_NAMES(3, f32), SIX_NAMES(4, f32), FITTING_NAMES(5, f32), FITTING_NAMES(7, f32)},
+    [FLOAT16] = ROWS_OF(SIX, f16), [BFLOAT16] = ROWS_OF(SIX, bf16),
 #endif
 };
 
